@@ -1,0 +1,5 @@
+"""``python -m embedlift``: the command line without the console script."""
+
+from embedlift.cli import main
+
+main()

@@ -1,0 +1,96 @@
+"""Nothing half-written on disk: results are written beside their place and renamed into it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from embedlift.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_SETTINGS = "embedlift-settings.json"
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """Yield a path beside ``path``; move it into place if the block succeeds, remove it if it fails."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.partial")
+    try:
+        yield beside
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+class PartialFolder:
+    """The folder ``OUTPUT.partial`` in which unfinished work waits until it can become ``OUTPUT``.
+
+    The settings of the run lie inside it, so that the same command goes on with the work and another
+    one is refused instead of mixing two runs.
+
+    Args:
+        output: The folder that the finished work becomes.
+        settings: JSON-able settings that decide the result.
+        overwrite: Whether a finished ``output`` may be replaced.
+
+    Raises:
+        InputError: If ``output`` exists and may not be replaced, or if unfinished work of other
+            settings lies there.
+    """
+
+    def __init__(self, output: Path, settings: Mapping[str, Any], *, overwrite: bool = False) -> None:
+        self.output = output
+        self.path = output.with_name(f"{output.name}.partial")
+        _check_output(output, overwrite=overwrite)
+        wanted = json.loads(json.dumps(settings, sort_keys=True))
+        self.resumed = (self.path / _SETTINGS).exists()
+        if self.resumed:
+            self._check_same_settings(wanted)
+            return
+        if self.path.exists() and any(self.path.iterdir()):
+            raise InputError(
+                f"{self.path} exists and is not unfinished work of embedlift: move it away, or choose another output"
+            )
+        self.path.mkdir(parents=True, exist_ok=True)
+        with written_whole(self.path / _SETTINGS) as beside:
+            beside.write_text(json.dumps(wanted, indent=2), encoding="utf-8")
+
+    def _check_same_settings(self, wanted: dict[str, Any]) -> None:
+        try:
+            found = json.loads((self.path / _SETTINGS).read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise InputError(f"{self.path / _SETTINGS} is damaged ({error}): remove {self.path} and start again") from None
+        differing = sorted(key for key in {*found, *wanted} if found.get(key) != wanted.get(key))
+        if differing:
+            changes = ", ".join(f"{key} was {found.get(key)!r}, is {wanted.get(key)!r}" for key in differing)
+            raise InputError(
+                f"{self.path} holds unfinished work with other settings ({changes}): "
+                "repeat the command with those, or remove the folder to start again"
+            )
+
+    def finish(self, folder: Path) -> None:
+        """Make ``folder``, a sub-folder of this one, the output, and remove the rest."""
+        displaced = self.output.with_name(f".{self.output.name}.replaced")
+        shutil.rmtree(displaced, ignore_errors=True)
+        if self.output.exists():
+            self.output.rename(displaced)
+        folder.rename(self.output)
+        shutil.rmtree(self.path)
+        shutil.rmtree(displaced, ignore_errors=True)
+
+
+def _check_output(output: Path, *, overwrite: bool) -> None:
+    if output.is_file():
+        raise InputError(f"{output} is a file: the output must be a folder")
+    if not output.exists() or not any(output.iterdir()):
+        return
+    if not overwrite:
+        raise InputError(f"{output} exists already: pass --overwrite to replace it, or choose another output")
+    if not (output / "modules.json").exists():
+        raise InputError(f"{output} is not a saved model (no modules.json), so it is not overwritten: choose another output")

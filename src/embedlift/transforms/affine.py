@@ -1,0 +1,173 @@
+"""What the affine transforms share: streaming moments, the map itself, and its forms on disk and in torch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from embedlift.errors import InputError
+from embedlift.functional.moments import Moments
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike, NDArray
+    from torch import nn
+
+_CHUNK_BYTES = 32 * 2**20
+
+
+@dataclass(frozen=True)
+class AffineMap:
+    """The map z = W (x - mean), with the spectrum that it came from.
+
+    Attributes:
+        mean: Shape (D,).
+        weight: W, shape (K, D).
+        directions: The kept directions as unit rows, shape (k, D); none where the method looks at none.
+        variances: Variances of the fitted vectors along them, largest first, shape (k,).
+        effective_rank: Exponential of the entropy of the whole spectrum; NaN where there is none.
+    """
+
+    mean: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    directions: NDArray[np.float64]
+    variances: NDArray[np.float64]
+    effective_rank: float
+
+
+class AffineTransform(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+    """A label-free transform that is affine and fitted on first and second moments alone.
+
+    A subclass says in ``_solve`` how the map follows from the moments. The moments are kept, so
+    ``partial_fit`` can go on at any time, and the map is solved when it is first needed after new data.
+
+    Attributes:
+        moments_: Count, mean and scatter of everything seen.
+        n_features_in_: D.
+    """
+
+    #: Fewest vectors from which the method can be fitted.
+    _min_samples = 1
+
+    moments_: Moments
+    n_features_in_: int
+
+    @abstractmethod
+    def _solve(self, moments: Moments) -> AffineMap:
+        """Return the map that the moments call for."""
+
+    def fit(self, X: ArrayLike, y: None = None) -> AffineTransform:
+        """Fit on ``X``, shape (N, D): an array, or a memory map, which is read in pieces.
+
+        Raises:
+            InputError: If there are too few vectors, or if one holds NaN or infinity (its row is named).
+        """
+        for attribute in ("moments_", "_map"):
+            self.__dict__.pop(attribute, None)
+        for start, chunk in self._validated_chunks(X, reset=True):
+            self._accumulate(chunk, start)
+        if self.moments_.count < self._min_samples:
+            raise InputError(
+                f"{type(self).__name__} needs at least {self._min_samples} vectors, got n_samples = {self.moments_.count}"
+            )
+        self._solved()
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: None = None) -> AffineTransform:
+        """Add a batch of vectors, shape (n, D), to what has been seen; a batch may be a single vector."""
+        for start, chunk in self._validated_chunks(X, reset=not hasattr(self, "moments_")):
+            self._accumulate(chunk, start)
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Map ``X``, shape (N, D), to shape (N, K); float32 stays float32."""
+        check_is_fitted(self, "moments_")
+        parts = []
+        for _, chunk in self._validated_chunks(X, reset=False):
+            _refuse_non_finite(chunk, 0)
+            mapped = (chunk - self._solved().mean.astype(chunk.dtype)) @ self._solved().weight.T.astype(chunk.dtype)
+            parts.append(mapped)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def to_dense(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return (weight, bias) of the equal dense layer z = x @ weight.T + bias: shapes (K, D) and (K,)."""
+        check_is_fitted(self, "moments_")
+        solved = self._solved()
+        return solved.weight.astype(np.float32), (-solved.weight @ solved.mean).astype(np.float32)
+
+    def to_module(self) -> nn.Module:
+        """Return the map as a ``torch.nn.Linear`` in float32: (N, D) -> (N, K)."""
+        import torch
+
+        weight, bias = (torch.from_numpy(part) for part in self.to_dense())
+        linear = torch.nn.Linear(weight.shape[1], weight.shape[0])
+        linear.load_state_dict({"weight": weight, "bias": bias})
+        return linear
+
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Return the fitted state as named arrays: what :func:`embedlift.transforms.storage.save` writes.
+
+        The solved map is part of it: eigenvectors found again on another machine may differ in sign.
+        """
+        check_is_fitted(self, "moments_")
+        solved = self._solved()
+        return {
+            "moments.count": np.array([self.moments_.count]),
+            "moments.mean": self.moments_.mean,
+            "moments.scatter": self.moments_.scatter,
+            "map.mean": solved.mean,
+            "map.weight": solved.weight,
+            "map.directions": solved.directions,
+            "map.variances": solved.variances,
+            "map.effective_rank": np.array([solved.effective_rank]),
+        }
+
+    def set_state(self, state: dict[str, NDArray[Any]]) -> AffineTransform:
+        """Take the state that :meth:`get_state` returned."""
+        self.moments_ = Moments(int(state["moments.count"][0]), state["moments.mean"], state["moments.scatter"])
+        self.n_features_in_ = len(self.moments_.mean)
+        parts = (state[f"map.{part}"] for part in ("mean", "weight", "directions", "variances"))
+        self._map = AffineMap(*parts, float(state["map.effective_rank"][0]))
+        return self
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self._solved().weight)
+
+    def _solved(self) -> AffineMap:
+        if getattr(self, "_map", None) is None:
+            self._map = self._solve(self.moments_)
+        return self._map
+
+    def _accumulate(self, chunk: NDArray[np.floating], start: int) -> None:
+        _refuse_non_finite(chunk, start)
+        seen = [self.moments_] if hasattr(self, "moments_") else []
+        self.moments_ = reduce(Moments.merge, [*seen, Moments.of(chunk)])
+        self._map = None
+
+    def _validated_chunks(self, X: ArrayLike, *, reset: bool) -> Iterator[tuple[int, NDArray[np.floating]]]:
+        """Yield (first row, chunk); arrays are validated piece by piece, so memory maps stay on disk."""
+        if not (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiu" and X.size):
+            X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=reset)
+            reset = False
+        rows = max(1, _CHUNK_BYTES // (8 * X.shape[1]))
+        for start in range(0, len(X), rows):
+            chunk = X[start : start + rows]
+            yield start, validate_data(
+                self, chunk, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=reset and start == 0
+            )
+
+
+def _refuse_non_finite(chunk: NDArray[np.floating], start: int) -> None:
+    finite = np.isfinite(chunk).all(axis=1)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        what = "NaN" if np.isnan(chunk[row]).any() else "infinity"
+        raise InputError(f"Input X contains {what} in row {start + row}: remove or repair that vector")
