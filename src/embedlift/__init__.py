@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from embedlift._version import __version__
 
 if TYPE_CHECKING:
-    from embedlift.adapt import adapt
+    from embedlift.adaptation import adapt
     from embedlift.encoder import Encoder
     from embedlift.errors import InputError
 
-_LAZY = {"adapt": "embedlift.adapt", "Encoder": "embedlift.encoder", "InputError": "embedlift.errors"}
+_LAZY = {"adapt": "embedlift.adaptation", "Encoder": "embedlift.encoder", "InputError": "embedlift.errors"}
 
 __all__ = ["Encoder", "InputError", "__version__", "adapt"]
 

@@ -1,0 +1,69 @@
+"""Scores as frozen records, and their JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from embedlift.files import written_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+SCHEMA_VERSION = 1
+
+
+class Encodes(Protocol):
+    """What an evaluation needs of a model: texts -> vectors, shape (N, D), in the order of the texts."""
+
+    def encode(
+        self, texts: Sequence[str], *, progress: Callable[[int, int], None] | None = None
+    ) -> NDArray[np.float32]:
+        """Return the vectors of ``texts``."""
+        ...
+
+
+@dataclass(frozen=True)
+class Score:
+    """One figure of one model.
+
+    Attributes:
+        model: Name of the model.
+        task: Such as ``STS12``.
+        split: Such as ``test``.
+        subset: Part of the task, or None for the whole.
+        metric: Such as ``cosine_spearman``.
+        aggregation: How subsets became the whole (``all``, ``mean``, ``wmean``), or None within a subset.
+        score: A fraction in [-1, 1], or None where it is undefined (see ``note``).
+        n: Number of pairs or queries.
+        interval: 95 % bootstrap interval, or None where the score is undefined.
+        note: What a reader must know, such as why a score is undefined.
+    """
+
+    model: str
+    task: str
+    split: str
+    subset: str | None
+    metric: str
+    aggregation: str | None
+    score: float | None
+    n: int
+    interval: tuple[float, float] | None
+    note: str | None = None
+
+
+def write_json(path: Path, scores: Sequence[Score], settings: dict[str, Any], versions: dict[str, str]) -> None:
+    """Write scores with the settings and versions that they depend on."""
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "settings": settings,
+        "versions": versions,
+        "results": [asdict(score) for score in scores],
+    }
+    with written_whole(path) as beside:
+        beside.write_text(json.dumps(document, indent=2, allow_nan=False) + "\n", encoding="utf-8")

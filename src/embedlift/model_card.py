@@ -1,0 +1,101 @@
+"""The README.md of a saved model: what was done to it, on what, with what effect, and how to use it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from embedlift.files import written_whole
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from embedlift.corpus import Corpus
+
+#: Label-free figures: name -> what a reader should know.
+FIGURES = {
+    "random_pair_cosine": "cosine of random pairs (0: even, 1: all alike)",
+    "uniformity": "uniformity (lower is more even)",
+    "effective_rank": "effective rank (dimensions in real use)",
+    "dimension": "dimension",
+}
+
+_CITATIONS = {
+    "whitening": "Su et al. (2021), Whitening Sentence Representations for Better Semantics and Faster Retrieval, "
+    "arXiv:2103.15316",
+    "center": "Mu, Viswanath (2018), All-but-the-Top, arXiv:1702.01417",
+}
+
+_TEMPLATE = """---
+library_name: sentence-transformers
+pipeline_tag: sentence-similarity
+tags:
+- sentence-transformers
+- feature-extraction
+- embedlift
+---
+
+# Sentence embeddings from `{model}`, adapted without labels
+
+Made by [embedlift](https://pypi.org/project/embedlift/) with method **{method}**. No label was used.
+
+```python
+from sentence_transformers import SentenceTransformer
+
+model = SentenceTransformer("path/to/this/folder")
+vectors = model.encode(["A first sentence.", "And a second one."])
+```
+
+## Fitted on
+
+{size} distinct texts ({rows} rows read, {blank} blank and {repeated} repeated ones left out; {truncated} texts were
+longer than the model's limit and were cut). SHA-256 of the texts: `{digest}`.
+Scores on these very texts are transductive: the fit has seen them, without labels.
+
+## Label-free figures on (a sample of) those texts
+
+| figure | before | after |
+|---|---|---|
+{figures}
+
+They describe the space and do not prove that a task got better: measure on your own data.
+
+## Settings
+
+{settings}
+
+Versions: {versions}.
+
+## Citation
+
+{citation}
+"""
+
+
+def write_model_card(
+    path: Path,
+    *,
+    settings: dict[str, Any],
+    corpus: Corpus,
+    truncated: int,
+    before: dict[str, float],
+    after: dict[str, float],
+    versions: dict[str, str],
+) -> None:
+    """Write the model card to ``path``."""
+    rows = [f"| {text} | {before[name]:.4g} | {after[name]:.4g} |" for name, text in FIGURES.items() if name in before]
+    text = _TEMPLATE.format(
+        model=settings["model"],
+        method=settings["method"],
+        size=len(corpus.texts),
+        rows=corpus.rows,
+        blank=corpus.blank,
+        repeated=corpus.repeated,
+        truncated=truncated,
+        digest=corpus.digest,
+        figures="\n".join(rows),
+        settings="\n".join(f"- {name}: `{value}`" for name, value in settings.items()),
+        versions=", ".join(f"{name} {value}" for name, value in versions.items()),
+        citation=_CITATIONS.get(settings["method"], "See the documentation of embedlift."),
+    )
+    with written_whole(path) as beside:
+        beside.write_text(text, encoding="utf-8")
