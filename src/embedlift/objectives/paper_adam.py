@@ -120,14 +120,14 @@ def decay_groups(parameters: Iterable[Tensor], weight_decay: float = 0.01) -> li
 def linear_warmup(optimizer: Optimizer, total_steps: int, warmup: float = 0.1) -> LambdaLR:
     r"""Let the learning rate rise linearly from 0, then fall linearly to 0.
 
-    .. math:: \eta_t = \eta \min\Big(\frac{t}{W}, \frac{T - t}{T - W}\Big), \qquad W = \lceil 0.1\, T \rceil
+    .. math:: \eta_t = \eta \min\Big(\frac{t}{W}, \frac{T - t}{T - W}\Big), \qquad W = \lceil w T \rceil
 
     The first step has a learning rate of 0, as in the published code.
 
     Args:
         optimizer: Whose groups hold :math:`\eta`.
         total_steps: T.
-        warmup: Share of the steps in which the rate rises, between 0 and 1.
+        warmup: w, the share of the steps in which the rate rises, at least 0 and below 1.
 
     Raises:
         InputError: If there are no steps, or the share is out of its range.

@@ -42,7 +42,7 @@ def add_weight_regulariser(
 
     References:
         Kim, Yoo, Lee (2021), Self-Guided Contrastive Learning for BERT Sentence Representations,
-        arXiv:2106.07345, section 3.2.
+        arXiv:2106.07345, section 3.
     """
     trained, frozen = list(trained), list(frozen)
     if not trained or [tensor.shape for tensor in trained] != [tensor.shape for tensor in frozen]:

@@ -65,7 +65,7 @@ def self_guided_loss(
 
     References:
         Kim, Yoo, Lee (2021), Self-Guided Contrastive Learning for BERT Sentence Representations,
-        arXiv:2106.07345, sections 3.2 and 3.3.
+        arXiv:2106.07345, section 3.
     """
     _check(cls, hidden, variant)
     differ = other_sentences(hidden, sentence_ids)
@@ -106,7 +106,7 @@ def sample_layer(hidden: Tensor, generator: torch.Generator | None = None) -> Te
         InputError: If ``hidden`` has another number of dimensions, or no layers.
 
     References:
-        Kim, Yoo, Lee (2021), arXiv:2106.07345, section 3.2.
+        Kim, Yoo, Lee (2021), arXiv:2106.07345, section 3.
     """
     if hidden.ndim != 3 or not hidden.shape[1]:
         raise InputError(f"hidden must have shape (B, L, D) with L at least 1, got {tuple(hidden.shape)}")
@@ -129,7 +129,7 @@ class ProjectionHead(nn.Sequential):
         generator: Of the weights; torch's global one by default.
 
     References:
-        Kim, Yoo, Lee (2021), arXiv:2106.07345, section 3.2 and appendix.
+        Kim, Yoo, Lee (2021), arXiv:2106.07345, section 3 and appendix.
     """
 
     def __init__(
