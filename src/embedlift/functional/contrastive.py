@@ -127,6 +127,6 @@ def info_nce(positives: Tensor, logits: Tensor, is_negative: Tensor) -> Tensor:
         van den Oord, Li, Vinyals (2018), Representation Learning with Contrastive Predictive Coding,
         arXiv:1807.03748, equation 4.
     """
-    # the lowest finite number, not -inf: a row without negatives must have a gradient of 0, not nan
+    # the lowest finite number: with -inf a row without negatives would pass through nan in backward
     negatives = logits.masked_fill(~is_negative, torch.finfo(logits.dtype).min)
     return softplus(negatives.logsumexp(dim=1, keepdim=True) - positives).mean()

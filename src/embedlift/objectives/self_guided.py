@@ -76,9 +76,9 @@ def self_guided_loss(
 
     blocks = (batch, anchors.shape[1], batch, views.shape[1])
     own = logits.view(blocks).diagonal(dim1=0, dim2=2)  # (anchors, views, B) of the same sentence
-    positives = torch.stack([own[0, 1], own[1, 0]]) if variant == "sg" else own[0, -layers:]
+    positives = own[0, -layers:].T.repeat_interleave(anchors.shape[1], dim=0)  # cos(h, c) = cos(c, h) in SG
     is_negative = differ[:, None, :, None].expand(blocks).reshape(logits.shape)
-    return info_nce(positives.T.reshape(len(logits), -1), logits, is_negative)
+    return info_nce(positives, logits, is_negative)
 
 
 def _check(cls: Tensor, hidden: Tensor, variant: str) -> None:
