@@ -54,9 +54,7 @@ def formulations() -> dict[str, Callable[[Tensor, Tensor], Tensor]]:
 def batch_of(sentences: int) -> tuple[Tensor, Tensor]:
     """Return projected [CLS] vectors and layers of random sentences."""
     torch.manual_seed(0)
-    return torch.randn(sentences, WIDTH).requires_grad_(), torch.randn(
-        sentences, LAYERS, WIDTH
-    ).requires_grad_()
+    return torch.randn(sentences, WIDTH).requires_grad_(), torch.randn(sentences, LAYERS, WIDTH).requires_grad_()
 
 
 def seconds(sentences: int, rounds: int) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""A two-layer random BERT and a two-layer random Llama, built on the spot: no model is downloaded for the default run."""
+"""A two-layer random BERT and a two-layer random Llama, built on the spot: nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -49,7 +49,11 @@ def _fast_tokenizer(special: dict[str, str], template: str | None):
 
 
 BERT_TOKENS = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-LLAMA_TOKENS = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}  # no pad token, and nothing is added
+LLAMA_TOKENS = {
+    "unk_token": "<unk>",
+    "bos_token": "<s>",
+    "eos_token": "</s>",
+}  # no pad token, and nothing is added
 
 
 def save_tiny(folder, kind: str, **config):

@@ -42,7 +42,11 @@ PACKAGED = {
 }
 
 _TOKEN_POOLING = {"mean": "mean", "cls": "cls", "max": "max", "last": "lasttoken"}
-_NAMED_MIXES = {"first-last-avg": {1: 1.0, -1: 1.0}, "embedding-last-avg": {0: 1.0, -1: 1.0}, "last2avg": {-2: 1.0, -1: 1.0}}
+_NAMED_MIXES = {
+    "first-last-avg": {1: 1.0, -1: 1.0},
+    "embedding-last-avg": {0: 1.0, -1: 1.0},
+    "last2avg": {-2: 1.0, -1: 1.0},
+}
 _MIX_ITEM = re.compile(r"(-?\d+)(?:=(\d+(?:\.\d*)?))?")
 
 
@@ -124,7 +128,9 @@ def load(
     return model.eval()
 
 
-def with_modules(model: SentenceTransformer, modules: list[nn.Module], truncate_dim: int | None = None) -> SentenceTransformer:
+def with_modules(
+    model: SentenceTransformer, modules: list[nn.Module], truncate_dim: int | None = None
+) -> SentenceTransformer:
     """Return a model of ``modules`` with the prompts, similarity and device of ``model``."""
     return SentenceTransformer(
         modules=modules,
@@ -254,7 +260,7 @@ def _forget_quantisation(model: Any) -> None:
 
 def _pad_safely(module: nn.Module) -> None:
     """Pad on the right with a token that exists: absolute positions then never depend on the batch."""
-    tokenizer = getattr(module, "tokenizer", None)
+    tokenizer: Any = getattr(module, "tokenizer", None)
     if not hasattr(tokenizer, "padding_side"):
         return
     tokenizer.padding_side = "right"
@@ -314,7 +320,10 @@ def _layer_mix(transformer: Transformer, mix: dict[int, float], dimension: int) 
     layers = min(total, int(weights.nonzero().max()) + 1)
     _keep_layers(transformer, layers)
     return WeightedLayerPooling(
-        dimension, num_hidden_layers=layers, layer_start=0, layer_weights=nn.Parameter(weights[: layers + 1].clone())
+        dimension,
+        num_hidden_layers=layers,
+        layer_start=0,
+        layer_weights=nn.Parameter(weights[: layers + 1].clone()),
     )
 
 

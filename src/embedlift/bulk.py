@@ -22,7 +22,12 @@ _CHUNK = 16_384
 
 
 def encode_file(
-    encoder: Encoder, source: Path, target: Path, *, column: str | None = None, progress: Progress | None = None
+    encoder: Encoder,
+    source: Path,
+    target: Path,
+    *,
+    column: str | None = None,
+    progress: Progress | None = None,
 ) -> tuple[int, int]:
     """Encode the texts of ``source`` into ``target``, a row for every row of the source, blank ones too.
 
@@ -76,7 +81,8 @@ def transform_file(transform: Any, source: Path, target: Path) -> tuple[int, int
     vectors = read_vectors(source)
     if vectors.shape[1] != transform.n_features_in_:
         raise InputError(
-            f"{source} has vectors of {vectors.shape[1]} dimensions; the transform was fitted on {transform.n_features_in_}"
+            f"{source} has vectors of {vectors.shape[1]} dimensions, "
+            f"but the transform was fitted on {transform.n_features_in_}"
         )
     chunks = (vectors[start : start + _CHUNK] for start in range(0, len(vectors), _CHUNK))
     mapped = (transform.transform(chunk).astype(np.float32) for chunk in chunks)

@@ -30,7 +30,8 @@ _out = Console()
 _err = Console(stderr=True)
 
 _Model = Annotated[
-    str, typer.Argument(help="Hub id, folder, .gguf file, packaged:smollm2-135m or packaged:all-minilm-l6-v2.")
+    str,
+    typer.Argument(help="Hub id, folder, .gguf file, packaged:smollm2-135m or packaged:all-minilm-l6-v2."),
 ]
 _Pooling = Annotated[
     str | None,
@@ -113,7 +114,9 @@ def evaluate(
     models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Models, as for adapt.")],
     data: Annotated[Path, typer.Option(help="Folder with sts/STS12/*.tsv, stsb/, sick/ (score, sentence, sentence).")],
     tasks: Annotated[str, typer.Option(help="Such as STS12,STS-B,SICK-R; STS-B:dev for another split.")],
-    aggregation: Annotated[str, typer.Option(help="Of the subsets of a year: all (pairs pooled), mean or wmean.")] = "all",
+    aggregation: Annotated[
+        str, typer.Option(help="Of the subsets of a year: all (pairs pooled), mean or wmean.")
+    ] = "all",
     pooling: _Pooling = None,
     layers: _Layers = None,
     max_length: _MaxLength = None,
@@ -202,7 +205,9 @@ def fit(
         raise InputError(f"--dim needs the method whitening; {method} keeps the dimension")
     transform = transform_class(method)(**({} if dim is None else {"n_components": dim}))
     storage.save(transform.fit(read_vectors(vectors)), output)
-    _out.print(f"{output}: {transform}, {transform.n_features_in_} -> {len(transform.get_feature_names_out())} dimensions")
+    _out.print(
+        f"{output}: {transform}, {transform.n_features_in_} -> {len(transform.get_feature_names_out())} dimensions"
+    )
 
 
 @app.command()
@@ -227,7 +232,14 @@ def main() -> None:
     except InputError as error:
         _fail(str(error))
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EROFS, errno.EPERM):
+        if error.errno not in (
+            errno.ENOSPC,
+            errno.EDQUOT,
+            errno.EFBIG,
+            errno.EACCES,
+            errno.EROFS,
+            errno.EPERM,
+        ):
             raise
         _fail(f"cannot write: {error}")
 
@@ -241,9 +253,22 @@ def _fail(message: str) -> None:
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
     """Show what goes on: first that the model is loaded, then how many texts are encoded."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=_err, transient=True) as bar:
         task = bar.add_task("Loading", total=None)
         _quiet_transformers()
@@ -262,12 +287,18 @@ def _print_corpus(corpus: Any, truncated: int) -> None:
     notes = [f"{corpus.blank} blank", f"{corpus.repeated} repeated"]
     if corpus.repaired:
         notes.append(f"{corpus.repaired} with repaired surrogates")
-    _out.print(f"{len(corpus.texts)} distinct texts from {corpus.rows} rows ({', '.join(notes)}); {truncated} truncated")
+    _out.print(
+        f"{len(corpus.texts)} distinct texts from {corpus.rows} rows ({', '.join(notes)}); {truncated} truncated"
+    )
 
 
 def _print_scores(models: list[str], tasks: list[Any], scores: list[Any], aggregation: str) -> None:
     by_model = [[score for score in scores if score.model == model and score.subset is None] for model in models]
-    table = Table("task", *models, title=f"Spearman of cosine x 100 [95 % bootstrap interval], aggregation {aggregation!r}")
+    table = Table(
+        "task",
+        *models,
+        title=f"Spearman of cosine x 100 [95 % bootstrap interval], aggregation {aggregation!r}",
+    )
     for task, *row in zip(tasks, *by_model, strict=True):
         table.add_row(f"{task.name} {task.split}", *[_cell(score) for score in row])
     if len(tasks) > 1:

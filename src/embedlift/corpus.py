@@ -70,7 +70,8 @@ def _collect(rows: Iterable[Row]) -> Corpus:
     texts: dict[str, None] = {}
     count = blank = repeated = repaired = 0
     digest = hashlib.sha256()
-    for count, (text, _) in enumerate(rows, start=1):
+    for text, _ in rows:
+        count += 1
         whole = repair_surrogates(text)
         repaired += whole != text
         if not whole.strip():

@@ -6,7 +6,6 @@ import hashlib
 import json
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from embedlift.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
     from sentence_transformers import SentenceTransformer
@@ -149,7 +149,7 @@ class Encoder:
         }
         digest.update(json.dumps(facts, sort_keys=True, default=str).encode())
         tokenizer = getattr(self.model, "tokenizer", None)
-        backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+        backend: Any = getattr(tokenizer, "backend_tokenizer", tokenizer)
         if hasattr(backend, "to_str"):
             stable = json.loads(backend.to_str())
             stable["padding"] = stable["truncation"] = None  # left behind by whatever was encoded last

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embedlift.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
 _SETTINGS = "embedlift-settings.json"
 
@@ -65,7 +65,9 @@ class PartialFolder:
         try:
             found = json.loads((self.path / _SETTINGS).read_text(encoding="utf-8"))
         except ValueError as error:
-            raise InputError(f"{self.path / _SETTINGS} is damaged ({error}): remove {self.path} and start again") from None
+            raise InputError(
+                f"{self.path / _SETTINGS} is damaged ({error}): remove {self.path} and start again"
+            ) from None
         differing = sorted(key for key in {*found, *wanted} if found.get(key) != wanted.get(key))
         if differing:
             changes = ", ".join(f"{key} was {found.get(key)!r}, is {wanted.get(key)!r}" for key in differing)
@@ -93,4 +95,6 @@ def _check_output(output: Path, *, overwrite: bool) -> None:
     if not overwrite:
         raise InputError(f"{output} exists already: pass --overwrite to replace it, or choose another output")
     if not (output / "modules.json").exists():
-        raise InputError(f"{output} is not a saved model (no modules.json), so it is not overwritten: choose another output")
+        raise InputError(
+            f"{output} is not a saved model (no modules.json), so it is not overwritten: choose another output"
+        )

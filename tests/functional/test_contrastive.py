@@ -17,9 +17,7 @@ def test_logits_are_torch_cosines_over_the_temperature():
 
 
 def test_gradient_is_right_through_both_arguments():
-    assert torch.autograd.gradcheck(
-        lambda a, c: cosine_logits(a, c, 0.5), (vectors(4, 6), vectors(5, 6, seed=1))
-    )
+    assert torch.autograd.gradcheck(lambda a, c: cosine_logits(a, c, 0.5), (vectors(4, 6), vectors(5, 6, seed=1)))
 
 
 def test_gradient_is_right_where_one_tensor_is_both_arguments():

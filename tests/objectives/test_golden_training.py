@@ -28,9 +28,9 @@ CASES = [
 @pytest.fixture(scope="module")
 def golden():
     with np.load(shared("golden", "sgopt_fullstep.npz")) as arrays:
-        return {
-            name: torch.from_numpy(arrays[name]) for name in arrays.files if arrays[name].dtype.kind != "U"
-        } | {"fit5.facts": json.loads(str(arrays["fit5.facts"]))}
+        return {name: torch.from_numpy(arrays[name]) for name in arrays.files if arrays[name].dtype.kind != "U"} | {
+            "fit5.facts": json.loads(str(arrays["fit5.facts"]))
+        }
 
 
 def part(golden, prefix):

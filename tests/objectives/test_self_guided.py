@@ -39,9 +39,7 @@ def sums_of_the_text(cls, hidden, temperature, variant, ids=range(6)):
         if variant in ("sg", "sg-opt1"):
             negatives = negatives + sum(cosine(anchor, cls[m]).exp() for m in others)
         for positive in hidden[i]:
-            terms.append(
-                -torch.log(cosine(anchor, positive).exp() / (cosine(anchor, positive).exp() + negatives))
-            )
+            terms.append(-torch.log(cosine(anchor, positive).exp() / (cosine(anchor, positive).exp() + negatives)))
         if variant == "sg":
             h = hidden[i, 0]
             negatives = sum(cosine(h, cls[m]).exp() + cosine(h, hidden[m, 0]).exp() for m in others)
@@ -75,9 +73,7 @@ def test_opt1_is_golden(golden, temperature):
 @pytest.mark.parametrize("temperature", TEMPERATURES)
 def test_sg_is_golden_with_the_mean_over_both_views(golden, temperature):
     """The stored gradients belong to the sum over B; the product's mean is over the 2 B anchors."""
-    loss, grad_cls, grad_hidden = value_and_gradients(
-        golden["cls"], golden["zj"][:, None], float(temperature), "sg"
-    )
+    loss, grad_cls, grad_hidden = value_and_gradients(golden["cls"], golden["zj"][:, None], float(temperature), "sg")
     name = f"T{temperature}.original_patched"
     assert_agree(loss, golden[f"{name}.loss_sum_over_2B"])
     assert_agree(2 * grad_cls, golden[f"{name}.grad_cls"])
@@ -142,9 +138,7 @@ def test_sg_treats_both_views_alike():
 
 def test_sg_opt_of_one_layer_is_opt2():
     cls, hidden = views("sg-opt2")
-    assert torch.equal(
-        self_guided_loss(cls, hidden, 0.1, "sg-opt"), self_guided_loss(cls, hidden, 0.1, "sg-opt2")
-    )
+    assert torch.equal(self_guided_loss(cls, hidden, 0.1, "sg-opt"), self_guided_loss(cls, hidden, 0.1, "sg-opt2"))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -162,9 +156,7 @@ def test_bfloat16_at_the_paper_temperature_is_finite_and_near_float32(variant):
         found = value_and_gradients(cls, hidden, 0.01, variant)
     torch.testing.assert_close(found[0], expected[0])
     for gradient, wanted in zip(found[1:], expected[1:], strict=True):
-        torch.testing.assert_close(
-            gradient.float(), wanted, rtol=2**-7, atol=2**-7 * wanted.abs().max().item()
-        )
+        torch.testing.assert_close(gradient.float(), wanted, rtol=2**-7, atol=2**-7 * wanted.abs().max().item())
 
 
 def test_loss_at_both_ends_of_the_paper_temperature():

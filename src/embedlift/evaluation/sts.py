@@ -152,8 +152,9 @@ def _score_task(
         whole = _spearman(np.concatenate(systems), np.concatenate(golds), seed)
     else:
         weights = sizes / sizes.sum() if aggregation == "wmean" else np.full(len(sizes), 1 / len(sizes))
-        whole = sum(w * part[0] for w, part in zip(weights, parts, strict=True)), np.sum(
-            [w * part[1] for w, part in zip(weights, parts, strict=True)], axis=0
+        whole = (
+            sum(w * part[0] for w, part in zip(weights, parts, strict=True)),
+            np.sum([w * part[1] for w, part in zip(weights, parts, strict=True)], axis=0),
         )
 
     def record(subset: str | None, result: tuple[float, NDArray[np.float64]], n: int) -> Score:
@@ -176,9 +177,7 @@ def _score_task(
     return [*(subsets if len(subsets) > 1 else []), record(None, whole, int(sizes.sum()))]
 
 
-def _spearman(
-    system: NDArray[np.floating], gold: NDArray[np.float64], seed: int
-) -> tuple[float, NDArray[np.float64]]:
+def _spearman(system: NDArray[np.floating], gold: NDArray[np.float64], seed: int) -> tuple[float, NDArray[np.float64]]:
     if np.ptp(system) == 0 or np.ptp(gold) == 0:
         return float("nan"), np.full(1, np.nan)
     return float(spearmanr(system, gold).statistic), spearman_resamples(system, gold, seed=seed)

@@ -99,9 +99,7 @@ def other_sentences(like: Tensor, sentence_ids: Tensor | None = None) -> Tensor:
     """
     batch = len(like)
     if batch < 2:
-        raise InputError(
-            f"a batch of one sentence has no negatives: B must be at least 2, got {tuple(like.shape)}"
-        )
+        raise InputError(f"a batch of one sentence has no negatives: B must be at least 2, got {tuple(like.shape)}")
     if sentence_ids is None:
         return ~torch.eye(batch, dtype=torch.bool, device=like.device)
     if sentence_ids.shape != (batch,):

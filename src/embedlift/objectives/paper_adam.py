@@ -72,9 +72,7 @@ class PaperAdamW(Optimizer):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            pairs = [
-                (parameter, parameter.grad) for parameter in group["params"] if parameter.grad is not None
-            ]
+            pairs = [(parameter, parameter.grad) for parameter in group["params"] if parameter.grad is not None]
             for part in buckets([parameter for parameter, _ in pairs]):
                 self._move(pairs[part], group)
         return loss

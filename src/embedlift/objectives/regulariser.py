@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 
 @torch.no_grad()
-def add_weight_regulariser(
-    trained: Iterable[Tensor], frozen: Iterable[Tensor], strength: float = 0.1
-) -> Tensor:
+def add_weight_regulariser(trained: Iterable[Tensor], frozen: Iterable[Tensor], strength: float = 0.1) -> Tensor:
     r"""Add the regulariser's gradient to ``.grad`` and return its value.
 
     .. math::

@@ -88,9 +88,7 @@ def _check(cls: Tensor, hidden: Tensor, variant: str) -> None:
     if cls.ndim != 2 or hidden.ndim != 3 or cls.shape != hidden.shape[::2] or not hidden.shape[1]:
         raise InputError(f"cls must have shape (B, D) and hidden (B, L, D): {shapes}")
     if variant != "sg-opt" and hidden.shape[1] != 1:
-        raise InputError(
-            f"{variant} takes one layer per sentence, hidden (B, 1, D), see sample_layer: {shapes}"
-        )
+        raise InputError(f"{variant} takes one layer per sentence, hidden (B, 1, D), see sample_layer: {shapes}")
 
 
 def sample_layer(hidden: Tensor, generator: torch.Generator | None = None) -> Tensor:

@@ -58,6 +58,7 @@ class AffineTransform(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     moments_: Moments
     n_features_in_: int
+    _map: AffineMap | None = None
 
     @abstractmethod
     def _solve(self, moments: Moments) -> AffineMap:
@@ -69,13 +70,13 @@ class AffineTransform(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         Raises:
             InputError: If there are too few vectors, or if one holds NaN or infinity (its row is named).
         """
-        for attribute in ("moments_", "_map"):
-            self.__dict__.pop(attribute, None)
+        self.__dict__.pop("moments_", None)
         for start, chunk in self._validated_chunks(X, reset=True):
             self._accumulate(chunk, start)
         if self.moments_.count < self._min_samples:
             raise InputError(
-                f"{type(self).__name__} needs at least {self._min_samples} vectors, got n_samples = {self.moments_.count}"
+                f"{type(self).__name__} needs at least {self._min_samples} vectors, "
+                f"got n_samples = {self.moments_.count}"
             )
         self._solved()
         return self
@@ -133,8 +134,13 @@ class AffineTransform(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """Take the state that :meth:`get_state` returned."""
         self.moments_ = Moments(int(state["moments.count"][0]), state["moments.mean"], state["moments.scatter"])
         self.n_features_in_ = len(self.moments_.mean)
-        parts = (state[f"map.{part}"] for part in ("mean", "weight", "directions", "variances"))
-        self._map = AffineMap(*parts, float(state["map.effective_rank"][0]))
+        self._map = AffineMap(
+            state["map.mean"],
+            state["map.weight"],
+            state["map.directions"],
+            state["map.variances"],
+            float(state["map.effective_rank"][0]),
+        )
         return self
 
     @property
@@ -142,7 +148,7 @@ class AffineTransform(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return len(self._solved().weight)
 
     def _solved(self) -> AffineMap:
-        if getattr(self, "_map", None) is None:
+        if self._map is None:
             self._map = self._solve(self.moments_)
         return self._map
 
@@ -152,7 +158,7 @@ class AffineTransform(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.moments_ = reduce(Moments.merge, [*seen, Moments.of(chunk)])
         self._map = None
 
-    def _validated_chunks(self, X: ArrayLike, *, reset: bool) -> Iterator[tuple[int, NDArray[np.floating]]]:
+    def _validated_chunks(self, X: Any, *, reset: bool) -> Iterator[tuple[int, NDArray[np.floating]]]:
         """Yield (first row, chunk); arrays are validated piece by piece, so memory maps stay on disk."""
         if not (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiu" and X.size):
             X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=reset)
@@ -160,8 +166,15 @@ class AffineTransform(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         rows = max(1, _CHUNK_BYTES // (8 * X.shape[1]))
         for start in range(0, len(X), rows):
             chunk = X[start : start + rows]
-            yield start, validate_data(
-                self, chunk, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=reset and start == 0
+            yield (
+                start,
+                validate_data(
+                    self,
+                    chunk,
+                    dtype=[np.float64, np.float32],
+                    ensure_all_finite=False,
+                    reset=reset and start == 0,
+                ),
             )
 
 
