@@ -1,1 +1,197 @@
-"""."""
+"""The main job on a real model and real text, offline: a language model becomes a search model without labels.
+
+Model: SmolLM2-135M-Instruct, which was never trained to compare sentences, cut to its first layers.
+Text: the docstrings of Python's standard library.
+Test: does a docstring's first paragraph find its own second paragraph among all of them?
+
+Usage: python examples/demo.py [FOLDER]
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+os.environ.setdefault("TQDM_DISABLE", "1")  # the GGUF reader draws bars of its own
+
+import numpy as np
+import torch
+import transformers
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from sklearn.feature_extraction.text import TfidfVectorizer
+from stdlib_docstrings import read_docstrings
+
+from embedlift.adaptation import Adaptation, run
+from embedlift.cache import CachedEncoder
+from embedlift.encoder import Encoder
+from embedlift.evaluation.bootstrap import interval, mean_resamples
+from embedlift.evaluation.retrieval import known_item_ranks, ranks_from_scores, reciprocal_ranks
+from embedlift.functional.similarity import unit_rows
+from embedlift.model_card import FIGURES
+from embedlift.transforms import Whitening
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+    from sentence_transformers import SentenceTransformer
+
+    Report = Callable[[int, int], None]
+    Pairs = list[tuple[str, str]]
+    Ranks = NDArray[np.int64]
+
+MODEL = "packaged:smollm2-135m"
+WORDS = "mean:0"  # the mean of the word embeddings: no layer at work
+POOLINGS = (WORDS, "mean:1", "mean:0,1", "mean:4")
+DEVELOPMENT_PAIRS, DEVELOPMENT_SENTENCES, SENTENCES = 400, 2000, 8000
+QUERIES = (
+    "Return a list of the files in a folder.",
+    "Wait until all threads have finished their work.",
+    "Turn a string with a date into numbers.",
+)
+
+console = Console(width=110)
+
+
+def main() -> None:
+    """Run the demo and print its report."""
+    started = time.perf_counter()
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "demo-output")
+    shutil.rmtree(folder, ignore_errors=True)
+    os.environ["EMBEDLIFT_CACHE"] = str(folder / "cache")  # begun anew: the time below is that of a first run
+    with step("Reading the docstrings of Python's standard library"):
+        docstrings = read_docstrings()
+    rng = np.random.default_rng(0)
+    pairs = [docstrings.pairs[i] for i in rng.permutation(len(docstrings.pairs))]
+    sentences = [docstrings.sentences[i] for i in rng.permutation(len(docstrings.sentences))]
+    console.print(f"{len(pairs):,} pairs of paragraphs and {len(sentences):,} sentences in Python's own docstrings")
+    with step(f"Loading {MODEL}"):
+        base = Encoder(MODEL, layers=5, max_length=128).model
+    pooling = choose_pooling(base, sentences[:DEVELOPMENT_SENTENCES], pairs[:DEVELOPMENT_PAIRS])
+    adapted = {
+        name: adapt(base, name, sentences[:SENTENCES], folder / "model" if name == pooling else None)
+        for name in dict.fromkeys((WORDS, pooling))
+    }
+    compare(base, adapted, pairs)
+    show_queries(base, adapted[pooling].model, pooling, [second for _, second in pairs])
+    show_isotropy(adapted[pooling])
+    show_use(folder / "model")
+    console.print(f"\n{time.perf_counter() - started:.0f} s on {os.cpu_count()} cores, torch {torch.__version__}")
+
+
+@contextmanager
+def step(description: str) -> Iterator[Report]:
+    """Show a bar while something takes longer than a second."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(description, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def choose_pooling(base: SentenceTransformer, sentences: list[str], pairs: Pairs) -> str:
+    """Return the layers whose whitened vectors are best on the development pairs."""
+    found = {}
+    for pooling in POOLINGS:
+        with step(f"Choosing the layers on {len(pairs)} development pairs: {pooling}") as report:
+            encoder = CachedEncoder(Encoder(base, pooling=pooling))
+            whitening = Whitening(shrinkage="oas").fit(encoder.encode(sentences, progress=report))
+            first, second = (whitening.transform(encoder.encode(side)) for side in zip(*pairs, strict=True))
+            ranks = known_item_ranks(first, second, np.arange(len(pairs)))
+            found[pooling] = float(reciprocal_ranks(ranks).mean())
+    best = max(found, key=lambda pooling: found[pooling])
+    shown = ", ".join(f"{pooling} {value:.3f}" for pooling, value in found.items())
+    console.print(f"Layers chosen on {len(pairs)} development pairs (whitened, MRR@10): {shown} -> [bold]{best}[/]")
+    return best
+
+
+def adapt(base: SentenceTransformer, pooling: str, sentences: list[str], output: Path | None) -> Adaptation:
+    """The main job: what ``embedlift adapt`` does."""
+    with step(f"Adapting {pooling} to {len(sentences):,} sentences without labels") as report:
+        return run(base, sentences, method="whitening", pooling=pooling, output=output, progress=report)
+
+
+def compare(base: SentenceTransformer, adapted: dict[str, Adaptation], pairs: Pairs) -> None:
+    """Print how well first paragraphs find their second among all, for the pairs that chose nothing."""
+    second = [pair[1] for pair in pairs]
+    relevant = np.arange(DEVELOPMENT_PAIRS, len(pairs))
+    queries = [pairs[i][0] for i in relevant]
+
+    def search(label: str, model: SentenceTransformer) -> Ranks:
+        with step(f"Searching with {label}") as report:
+            encoder = CachedEncoder(Encoder(model))
+            return known_item_ranks(encoder.encode(queries), encoder.encode(second, progress=report), relevant)
+
+    rows = {"TF-IDF (words, no model)": tf_idf_ranks(queries, second, relevant)}
+    for name, record in adapted.items():
+        source = "SmolLM2, word embeddings" if name == WORDS else f"SmolLM2, {name}"
+        rows[f"{source}, before"] = search(source, Encoder(base, pooling=name).model)
+        rows[f"{source}, after whitening"] = search(source, record.model)
+    minilm = "all-MiniLM-L6-v2, an off-the-shelf model tuned with labels"
+    rows[minilm] = search(minilm, Encoder("packaged:all-minilm-l6-v2").model)
+    title = (
+        f"{len(queries):,} first paragraphs search their second among {len(second):,} (x 100, 95 % bootstrap interval)"
+    )
+    table = Table("", "MRR@10", "recall@1", title=title, title_justify="left")
+    for label, ranks in rows.items():
+        table.add_row(label, figure(reciprocal_ranks(ranks)), figure((ranks == 1).astype(float)))
+    console.print(table)
+    console.print(
+        "The fit saw sentences of these docstrings, without labels (transductive). The layers were chosen on other "
+        "pairs than those of the table."
+    )
+
+
+def tf_idf_ranks(queries: list[str], documents: list[str], relevant: Ranks) -> Ranks:
+    """Rank by the cosine of TF-IDF vectors."""
+    words = TfidfVectorizer(sublinear_tf=True).fit(documents)
+    return ranks_from_scores((words.transform(queries) @ words.transform(documents).T).toarray(), relevant)
+
+
+def figure(values: NDArray[np.float64]) -> str:
+    """Return the mean of ``values`` with its interval, x 100."""
+    low, high = interval(mean_resamples(values)) or (0.0, 0.0)
+    return f"{100 * values.mean():.1f} \\[{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def show_queries(base: SentenceTransformer, after: SentenceTransformer, pooling: str, documents: list[str]) -> None:
+    """Print what three made-up queries find before and after."""
+    encoders = {"before": CachedEncoder(Encoder(base, pooling=pooling)), "after": CachedEncoder(Encoder(after))}
+    scores = {name: unit_rows(e.encode(QUERIES)) @ unit_rows(e.encode(documents)).T for name, e in encoders.items()}
+    for place, query in enumerate(QUERIES):
+        table = Table(
+            "", "", "cosine", title=f"Query: {query}", title_justify="left", title_style="bold", show_header=False
+        )
+        for name, cosines in scores.items():
+            for rank, row in enumerate(np.argsort(-cosines[place])[:3]):
+                shown = documents[row] if len(documents[row]) <= 80 else documents[row][:77] + "..."
+                table.add_row(name if rank == 0 else "", shown.replace("[", "\\["), f"{cosines[place, row]:.2f}")
+        console.print(table)
+
+
+def show_isotropy(record: Adaptation) -> None:
+    """Print the label-free figures before and after."""
+    table = Table("label-free figure", "before", "after")
+    for name, description in FIGURES.items():
+        table.add_row(description, f"{record.before[name]:.3g}", f"{record.after[name]:.3g}")
+    console.print(table)
+
+
+def show_use(folder: Path) -> None:
+    """Print how the saved model is loaded, without embedlift."""
+    console.print(f"The adapted model lies in {folder}. Plain sentence-transformers loads it:\n", highlight=False)
+    console.print("    from sentence_transformers import SentenceTransformer", highlight=False)
+    console.print(f'    model = SentenceTransformer("{folder}")', highlight=False)
+    console.print('    vectors = model.encode(["Open a file.", "Close it again."])', highlight=False)
+
+
+if __name__ == "__main__":
+    main()
