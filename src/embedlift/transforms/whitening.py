@@ -99,9 +99,11 @@ class Whitening(AffineTransform):
             raise InputError(f"all {moments.count} vectors are identical: there is nothing to whiten")
         rank = int((variances > self.rcond * variances[0]).sum())
         wanted = self.n_components or len(variances)
-        if rank < wanted:
+        # A direction without variance is usual (a layer norm leaves one) and shows in n_components_; too few
+        # vectors, or fewer components than were asked for, the user should know of.
+        if rank < wanted and (self.n_components is not None or moments.count <= len(variances)):
             warnings.warn(
-                f"{moments.count} vectors span only {rank} directions of {len(variances)}: "
+                f"{moments.count} vectors of {len(variances)} dimensions span only {rank} directions: "
                 f"whitening to {rank} dimensions instead of {wanted}",
                 stacklevel=2,
             )
