@@ -145,11 +145,16 @@ def read_rows(path: Path, column: str | None = None) -> Iterator[Row]:
 def _read_txt(path: Path, column: str | None) -> Iterator[Row]:
     if column is not None:
         raise InputError(f"{path}: a .txt file has a text a line and no columns: leave --column out")
-    for number, line in _lines(path):
+    for number, line in read_lines(path):
         yield Row(line, f"{path}:{number}")
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield (number from 1, line without its end) of a UTF-8 file.
+
+    Raises:
+        InputError: Naming file and line of what is not UTF-8 text.
+    """
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if number == 1 and line.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -170,7 +175,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 def _read_csv(path: Path, column: str | None) -> Iterator[Row]:
     csv.field_size_limit(sys.maxsize)  # its default, 131,072 characters, is below what a text may hold
     tab = path.suffix.lower() == ".tsv"
-    lines = (line + "\n" for _, line in _lines(path))
+    lines = (line + "\n" for _, line in read_lines(path))
     reader = csv.reader(lines, delimiter="\t" if tab else ",", quoting=csv.QUOTE_NONE if tab else csv.QUOTE_MINIMAL)
     try:
         first = next(reader, None)
@@ -193,7 +198,7 @@ def _read_csv(path: Path, column: str | None) -> Iterator[Row]:
 
 
 def _read_jsonl(path: Path, column: str | None) -> Iterator[Row]:
-    for number, line in _lines(path):
+    for number, line in read_lines(path):
         where = f"{path}:{number}"
         if not line.strip():
             continue
