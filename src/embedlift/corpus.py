@@ -6,6 +6,7 @@ import csv
 import hashlib
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -89,6 +90,8 @@ def check_sequence(texts: Any, name: str) -> list[Any]:
     """Return the items of ``texts`` by position; a pandas Series with any index, an array or a generator will do."""
     if isinstance(texts, (str, bytes)):
         raise InputError(f"{name} must be a list of texts, got one {type(texts).__name__}: wrap it in a list")
+    if isinstance(texts, Mapping) or hasattr(texts, "columns"):  # to iterate over those gives the names of columns
+        raise InputError(f"{name} must be a list of texts, got {type(texts).__name__}: give one of its columns")
     try:
         return list(texts)
     except TypeError:
@@ -176,9 +179,10 @@ def _read_csv(path: Path, column: str | None) -> Iterator[Row]:
     csv.field_size_limit(sys.maxsize)  # its default, 131,072 characters, is below what a text may hold
     tab = path.suffix.lower() == ".tsv"
     lines = (line + "\n" for _, line in read_lines(path))
-    reader = csv.reader(lines, delimiter="\t" if tab else ",", quoting=csv.QUOTE_NONE if tab else csv.QUOTE_MINIMAL)
+    dialect: dict[str, Any] = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if tab else {"strict": True}
+    reader = csv.reader(lines, **dialect)
     try:
-        first = next(reader, None)
+        first = next(filter(None, reader), None)
         if first is None:
             return
         by_number = column is not None and column.isdecimal() and column not in first
@@ -190,6 +194,10 @@ def _read_csv(path: Path, column: str | None) -> Iterator[Row]:
             yield Row(first[place], f"{path}:1")
         for values in reader:
             where = f"{path}:{reader.line_num}"
+            if not values:  # a blank line: an empty text where there is but one column and no quoting, else no row
+                if tab and width == 1:
+                    yield Row("", where)
+                continue
             if len(values) != width:
                 raise InputError(f"{where}: {len(values)} columns where the first line has {width}")
             yield Row(values[place], where)
@@ -231,7 +239,7 @@ def _read_parquet(path: Path, column: str | None) -> Iterator[Row]:
                 number += 1
                 where = f"{path}: row {number}"
                 yield Row(_checked(value, where, name), where)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read as Parquet ({error})") from None
 
 
