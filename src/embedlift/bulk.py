@@ -84,12 +84,22 @@ def transform_file(transform: Any, source: Path, target: Path) -> tuple[int, int
             f"{source} has vectors of {vectors.shape[1]} dimensions, "
             f"but the transform was fitted on {transform.n_features_in_}"
         )
-    chunks = (vectors[start : start + _CHUNK] for start in range(0, len(vectors), _CHUNK))
-    mapped = (transform.transform(chunk).astype(np.float32) for chunk in chunks)
+    mapped = (transform.transform(chunk).astype(np.float32) for chunk in _finite_chunks(vectors, source))
     shape = (len(vectors), len(transform.get_feature_names_out()))
     with written_whole(target) as beside:
         _write_npy(beside, mapped, shape)
     return shape
+
+
+def _finite_chunks(vectors: NDArray[np.floating], source: Path) -> Iterator[NDArray[np.floating]]:
+    for start in range(0, len(vectors), _CHUNK):
+        chunk = vectors[start : start + _CHUNK]
+        finite = np.isfinite(chunk).all(axis=1)
+        if not finite.all():
+            raise InputError(
+                f"{source}: row {start + int(np.argmin(finite))} holds NaN or infinity: remove or repair it"
+            )
+        yield chunk
 
 
 def _encoded_chunks(encoder: Encoder, texts: list[str], progress: Progress | None) -> Iterator[NDArray[np.float32]]:

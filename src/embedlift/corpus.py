@@ -6,6 +6,7 @@ import csv
 import hashlib
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -89,6 +90,8 @@ def check_sequence(texts: Any, name: str) -> list[Any]:
     """Return the items of ``texts`` by position; a pandas Series with any index, an array or a generator will do."""
     if isinstance(texts, (str, bytes)):
         raise InputError(f"{name} must be a list of texts, got one {type(texts).__name__}: wrap it in a list")
+    if isinstance(texts, Mapping) or hasattr(texts, "columns"):  # to iterate over those gives the names of columns
+        raise InputError(f"{name} must be a list of texts, got {type(texts).__name__}: give one of its columns")
     try:
         return list(texts)
     except TypeError:
@@ -145,11 +148,16 @@ def read_rows(path: Path, column: str | None = None) -> Iterator[Row]:
 def _read_txt(path: Path, column: str | None) -> Iterator[Row]:
     if column is not None:
         raise InputError(f"{path}: a .txt file has a text a line and no columns: leave --column out")
-    for number, line in _lines(path):
+    for number, line in read_lines(path):
         yield Row(line, f"{path}:{number}")
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield (number from 1, line without its end) of a UTF-8 file.
+
+    Raises:
+        InputError: Naming file and line of what is not UTF-8 text.
+    """
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if number == 1 and line.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -170,10 +178,11 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 def _read_csv(path: Path, column: str | None) -> Iterator[Row]:
     csv.field_size_limit(sys.maxsize)  # its default, 131,072 characters, is below what a text may hold
     tab = path.suffix.lower() == ".tsv"
-    lines = (line + "\n" for _, line in _lines(path))
-    reader = csv.reader(lines, delimiter="\t" if tab else ",", quoting=csv.QUOTE_NONE if tab else csv.QUOTE_MINIMAL)
+    lines = (line + "\n" for _, line in read_lines(path))
+    dialect: dict[str, Any] = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if tab else {"strict": True}
+    reader = csv.reader(lines, **dialect)
     try:
-        first = next(reader, None)
+        first = next(filter(None, reader), None)
         if first is None:
             return
         by_number = column is not None and column.isdecimal() and column not in first
@@ -185,6 +194,10 @@ def _read_csv(path: Path, column: str | None) -> Iterator[Row]:
             yield Row(first[place], f"{path}:1")
         for values in reader:
             where = f"{path}:{reader.line_num}"
+            if not values:  # a blank line: an empty text where there is but one column and no quoting, else no row
+                if tab and width == 1:
+                    yield Row("", where)
+                continue
             if len(values) != width:
                 raise InputError(f"{where}: {len(values)} columns where the first line has {width}")
             yield Row(values[place], where)
@@ -193,7 +206,7 @@ def _read_csv(path: Path, column: str | None) -> Iterator[Row]:
 
 
 def _read_jsonl(path: Path, column: str | None) -> Iterator[Row]:
-    for number, line in _lines(path):
+    for number, line in read_lines(path):
         where = f"{path}:{number}"
         if not line.strip():
             continue
@@ -226,7 +239,7 @@ def _read_parquet(path: Path, column: str | None) -> Iterator[Row]:
                 number += 1
                 where = f"{path}: row {number}"
                 yield Row(_checked(value, where, name), where)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read as Parquet ({error})") from None
 
 

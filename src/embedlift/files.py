@@ -19,6 +19,8 @@ _SETTINGS = "embedlift-settings.json"
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
     """Yield a path beside ``path``; move it into place if the block succeeds, remove it if it fails."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: give the name of a file")
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.partial")
     try:
@@ -45,6 +47,7 @@ class PartialFolder:
     """
 
     def __init__(self, output: Path, settings: Mapping[str, Any], *, overwrite: bool = False) -> None:
+        output = output.resolve()  # "." has no name that could be changed
         self.output = output
         self.path = output.with_name(f"{output.name}.partial")
         _check_output(output, overwrite=overwrite)
@@ -63,8 +66,8 @@ class PartialFolder:
 
     def _check_same_settings(self, wanted: dict[str, Any]) -> None:
         try:
-            found = json.loads((self.path / _SETTINGS).read_text(encoding="utf-8"))
-        except ValueError as error:
+            found = dict(json.loads((self.path / _SETTINGS).read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
             raise InputError(
                 f"{self.path / _SETTINGS} is damaged ({error}): remove {self.path} and start again"
             ) from None
@@ -75,6 +78,10 @@ class PartialFolder:
                 f"{self.path} holds unfinished work with other settings ({changes}): "
                 "repeat the command with those, or remove the folder to start again"
             )
+
+    def discard(self) -> None:
+        """Remove the unfinished work: it failed in a way that going on cannot mend."""
+        shutil.rmtree(self.path)
 
     def finish(self, folder: Path) -> None:
         """Make ``folder``, a sub-folder of this one, the output, and remove the rest."""

@@ -14,7 +14,7 @@ _BLOCK_BYTES = 64 * 2**20
 
 
 def spearman_resamples(
-    x: NDArray[np.floating], y: NDArray[np.floating], resamples: int = RESAMPLES, seed: int = 0
+    x: NDArray[np.floating], y: NDArray[np.floating], resamples: int = RESAMPLES, seed: int | list[int] = 0
 ) -> NDArray[np.float64]:
     """Return Spearman's correlation in each bootstrap resample of the pairs (x, y), ranks recomputed: (resamples,).
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from scipy.stats import spearmanr
 
+from embedlift.corpus import read_lines
 from embedlift.errors import InputError
-from embedlift.evaluation.bootstrap import interval, spearman_resamples
+from embedlift.evaluation.bootstrap import RESAMPLES, interval, spearman_resamples
 from embedlift.evaluation.results import Score
 from embedlift.functional.similarity import paired_cosine
 
@@ -30,6 +31,9 @@ TASKS = {
     "STS-B": "stsb/stsb_{split}.tsv",
     "SICK-R": "sick/sickr_{split}.tsv",
 }
+#: Cosines in float32 that differ by less hold nothing but rounding errors.
+_ROUNDING = 1e-6
+
 _SPLITS = {"dev": ("dev", "trial"), "train": ("train",), "test": ("test",)}
 
 
@@ -84,21 +88,26 @@ def read_pairs(path: Path) -> Pairs:
         InputError: Naming file and line.
     """
     left, right, gold = [], [], []
-    try:
-        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 ({error})") from None
-    for number, line in enumerate(lines, start=1):
+    for number, line in read_lines(path):
         columns = line.split("\t")
         if len(columns) != 3:
             raise InputError(f"{path}:{number}: {len(columns)} columns where score, sentence, sentence were expected")
-        try:
-            gold.append(float(columns[0]))
-        except ValueError:
-            raise InputError(f"{path}:{number}: the score {columns[0]!r} is not a number") from None
+        gold.append(_read_score(columns[0], f"{path}:{number}"))
         left.append(columns[1])
         right.append(columns[2])
+    if not gold:
+        raise InputError(f"{path}: no pairs: the file is empty")
     return Pairs(path.stem, left, right, np.array(gold))
+
+
+def _read_score(text: str, where: str) -> float:
+    try:
+        score = float(text)
+    except ValueError:
+        score = float("nan")
+    if not np.isfinite(score):
+        raise InputError(f"{where}: the score {text!r} is not a number")
+    return score
 
 
 def evaluate(
@@ -131,34 +140,45 @@ def evaluate(
                 sentences.setdefault(sentence, len(sentences))
     vectors = encoder.encode(list(sentences), progress=progress)
 
-    def cosines(pairs: Pairs) -> NDArray[np.floating]:
-        left, right = (vectors[[sentences[text] for text in side]] for side in (pairs.left, pairs.right))
-        return paired_cosine(left, right)
-
+    zero = ~vectors.any(axis=1)
     scores = []
     for task in tasks:
-        systems = [cosines(pairs) for pairs in task.subsets]
-        scores.extend(_score_task(model, task, systems, aggregation, seed))
+        results = []
+        for number, pairs in enumerate(task.subsets):
+            left, right = ([sentences[text] for text in side] for side in (pairs.left, pairs.right))
+            empty = len({*left, *right} & {*np.flatnonzero(zero)})
+            results.append(_Subset(paired_cosine(vectors[left], vectors[right]), pairs.gold, empty, [seed, number]))
+        scores.extend(_score_task(model, task, results, aggregation))
     return scores
 
 
-def _score_task(
-    model: str, task: Task, systems: list[NDArray[np.floating]], aggregation: Aggregation, seed: int
-) -> list[Score]:
-    golds = [pairs.gold for pairs in task.subsets]
-    parts = [_spearman(system, gold, seed) for system, gold in zip(systems, golds, strict=True)]
-    sizes = np.array([len(gold) for gold in golds])
-    if aggregation == "all" and len(golds) > 1:
-        whole = _spearman(np.concatenate(systems), np.concatenate(golds), seed)
-    else:
-        weights = sizes / sizes.sum() if aggregation == "wmean" else np.full(len(sizes), 1 / len(sizes))
-        whole = (
-            sum(w * part[0] for w, part in zip(weights, parts, strict=True)),
-            np.sum([w * part[1] for w, part in zip(weights, parts, strict=True)], axis=0),
-        )
+@dataclass(frozen=True)
+class _Subset:
+    """Cosines and gold similarities of a subset, shape (n,), its sentences with a zero vector, its bootstrap seed."""
 
-    def record(subset: str | None, result: tuple[float, NDArray[np.float64]], n: int) -> Score:
-        value, draws = result
+    system: NDArray[np.floating]
+    gold: NDArray[np.float64]
+    zeros: int
+    seed: list[int]
+
+
+def _score_task(model: str, task: Task, parts: list[_Subset], aggregation: Aggregation) -> list[Score]:
+    pooled = _Subset(
+        np.concatenate([part.system for part in parts]),
+        np.concatenate([part.gold for part in parts]),
+        sum(part.zeros for part in parts),
+        parts[0].seed,
+    )
+    results = [_spearman(part) for part in parts]
+    if aggregation == "all" and len(parts) > 1:
+        whole = _spearman(pooled)
+    else:
+        sizes = np.array([len(part.gold) for part in parts])
+        weights = sizes / sizes.sum() if aggregation == "wmean" else np.full(len(parts), 1 / len(parts))
+        values, draws = zip(*results, strict=True)
+        whole = (float(weights @ values), weights @ np.stack(draws))
+
+    def record(subset: str | None, part: _Subset, value: float, draws: NDArray[np.float64]) -> Score:
         defined = bool(np.isfinite(value))
         return Score(
             model=model,
@@ -168,19 +188,34 @@ def _score_task(
             metric="cosine_spearman",
             aggregation=aggregation if subset is None else None,
             score=float(value) if defined else None,
-            n=n,
+            n=len(part.gold),
             interval=interval(draws) if defined else None,
-            note=None if defined else "undefined: collapsed (all similarities or all gold scores are equal)",
+            note=_note(part, defined=defined),
         )
 
-    subsets = [record(pairs.name, part, len(pairs.gold)) for pairs, part in zip(task.subsets, parts, strict=True)]
-    return [*(subsets if len(subsets) > 1 else []), record(None, whole, int(sizes.sum()))]
+    subsets = [
+        record(pairs.name, part, *result) for pairs, part, result in zip(task.subsets, parts, results, strict=True)
+    ]
+    return [*(subsets if len(subsets) > 1 else []), record(None, pooled, *whole)]
 
 
-def _spearman(system: NDArray[np.floating], gold: NDArray[np.float64], seed: int) -> tuple[float, NDArray[np.float64]]:
-    if np.ptp(system) == 0 or np.ptp(gold) == 0:
-        return float("nan"), np.full(1, np.nan)
-    return float(spearmanr(system, gold).statistic), spearman_resamples(system, gold, seed=seed)
+def _note(part: _Subset, *, defined: bool) -> str | None:
+    notes = []
+    if not np.isfinite(part.system).all():
+        notes.append("undefined: NaN or infinity in the vectors")
+    elif not defined:
+        notes.append("undefined: collapsed (all similarities or all gold scores of a subset are equal)")
+    if part.zeros:
+        notes.append(f"{part.zeros} sentence{'s' * (part.zeros > 1)} with a zero vector, whose cosine counts as 0")
+    return "; ".join(notes) or None
+
+
+def _spearman(part: _Subset) -> tuple[float, NDArray[np.float64]]:
+    collapsed = np.ptp(part.system) < _ROUNDING or np.ptp(part.gold) == 0
+    if collapsed or not np.isfinite(part.system).all():
+        return float("nan"), np.full(RESAMPLES, np.nan)
+    draws = spearman_resamples(part.system, part.gold, seed=part.seed)
+    return float(spearmanr(part.system, part.gold).statistic), draws
 
 
 def check_aggregation(name: str) -> Aggregation:

@@ -91,8 +91,8 @@ class AffineTransform(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """Map ``X``, shape (N, D), to shape (N, K); float32 stays float32."""
         check_is_fitted(self, "moments_")
         parts = []
-        for _, chunk in self._validated_chunks(X, reset=False):
-            _refuse_non_finite(chunk, 0)
+        for start, chunk in self._validated_chunks(X, reset=False):
+            _refuse_non_finite(chunk, start)
             mapped = (chunk - self._solved().mean.astype(chunk.dtype)) @ self._solved().weight.T.astype(chunk.dtype)
             parts.append(mapped)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
