@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer, WeightedLayerPooling
 from sentence_transformers.util import is_sentence_transformer_model
@@ -112,9 +113,11 @@ def load(
     spec = PoolingSpec.parse(pooling) if pooling is not None else None
     if dtype not in DTYPES:
         raise InputError(f"unknown dtype {dtype!r}: use one of {', '.join(DTYPES)}")
+    if device is not None:
+        _check_device(device)
     if isinstance(name, SentenceTransformer):
         changed = layers is not None or spec is not None or max_length is not None
-        model = copy.deepcopy(name) if changed else name
+        model = copy.deepcopy(name) if changed else with_modules(name, list(name), name.truncate_dim)
     else:
         with torch.random.fork_rng():
             torch.manual_seed(0)  # weights that the files lack, such as an unused pooler, are drawn at random
@@ -135,7 +138,7 @@ def with_modules(
     return SentenceTransformer(
         modules=modules,
         device=model.device,
-        prompts=model.prompts,
+        prompts=dict(model.prompts),
         default_prompt_name=model.default_prompt_name,
         similarity_fn_name=model.similarity_fn_name,
         truncate_dim=truncate_dim,
@@ -207,16 +210,27 @@ def _check_folder(path: Path) -> None:
         raise InputError(f"{path} has no weights (no .safetensors or .bin file)")
 
 
+def _check_device(device: str) -> None:
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # torch asserts that it was built for the device
+        raise InputError(f"device {device!r} cannot be used: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0][:200] if lines else type(error).__name__
+
+
 @contextmanager
 def _readable_errors(name: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
         raise InputError(f"cannot load {name!r}: {error}") from error
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise InputError(
-            f"cannot load {name!r}: {first} (a model is a hub id, a local folder, a .gguf file, "
+            f"cannot load {name!r}: {_first_line(error)} (a model is a hub id, a local folder, a .gguf file, "
             f"or packaged:NAME with NAME one of {', '.join(PACKAGED)})"
         ) from error
 

@@ -57,8 +57,9 @@ class Encoded:
 class Encoder:
     """A model that turns texts into vectors, loaded from anywhere.
 
-    The vector of a text depends neither on its batch nor on padding, up to the rounding of the dtype (float32:
-    about 1e-5 of its length). A text without any token gets the vector of the end-of-text token alone.
+    The vector of a text depends neither on its batch nor on padding, up to the rounding of the dtype, relative to its
+    length: 1e-5 in float32, 5e-3 in float16, 5e-2 in bfloat16. A text without any token gets the vector of the
+    end-of-text token alone.
 
     Args:
         model: Hub id, local folder, GGUF file, ``packaged:NAME``, or a loaded ``SentenceTransformer``.
@@ -198,7 +199,9 @@ class Encoder:
             size = max(1, self.batch_tokens // int(lengths[order[start]]))
             places = order[start : start + size]
             rows = {key: [values[place] for place in places] for key, values in columns.items()}
-            yield _Batch(places, {**tokenizer.pad(rows, padding=True, return_tensors="pt"), **shared})
+            # On the right, whatever the tokenizer's side: absolute positions would count padding on the left.
+            padded = tokenizer.pad(rows, padding=True, padding_side="right", return_tensors="pt")
+            yield _Batch(places, {**padded, **shared})
             start += size
 
     def _shared_features(self, columns: dict[str, Any]) -> dict[str, Any]:

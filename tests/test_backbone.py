@@ -1,0 +1,317 @@
+import copy
+import shutil
+
+import pytest
+import torch
+from conftest import sentences
+from safetensors.torch import load_file, save_file
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Normalize
+from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+from transformers import AutoModel, AutoTokenizer
+
+from embedlift import backbone
+from embedlift.backbone import PoolingSpec
+from embedlift.encoder import Encoder
+from embedlift.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens", "mix"),
+    [
+        ("mean", "mean", {}),
+        ("cls", "cls", {}),
+        ("max", "max", {}),
+        ("last", "lasttoken", {}),
+        ("first-last-avg", "mean", {1: 1, -1: 1}),
+        ("embedding-last-avg", "mean", {0: 1, -1: 1}),
+        ("last2avg", "mean", {-2: 1, -1: 1}),
+        ("cls:0,1,-1", "cls", {0: 1, 1: 1, -1: 1}),
+        ("max:0=2.5, -1=0", "max", {0: 2.5, -1: 0}),
+        ("last:3", "lasttoken", {3: 1}),
+    ],
+)
+def test_pooling_grammar(text, tokens, mix):
+    assert PoolingSpec.parse(text) == PoolingSpec(tokens, mix)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Mean", "median", "mean:", "mean:a", "mean:1,,2", "mean:1=-1", ":1", "mean 1", "mean:0=0"]
+)
+def test_other_poolings_are_refused(text):
+    with pytest.raises(InputError, match="pooling"):
+        PoolingSpec.parse(text)
+
+
+def hidden_states(folder, text):
+    """All hidden states of one text without any padding, (L + 1, T, D), straight from transformers."""
+    model = AutoModel.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
+    with torch.no_grad():
+        output = model(**AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt"), output_hidden_states=True)
+    return torch.stack(output.hidden_states)[:, 0]
+
+
+POOLINGS = {
+    "mean": lambda h: h[-1].mean(0),
+    "cls": lambda h: h[-1][0],
+    "max": lambda h: h[-1].amax(0),
+    "last": lambda h: h[-1][-1],
+    "first-last-avg": lambda h: (h[1] + h[-1]).mean(0) / 2,
+    "embedding-last-avg": lambda h: (h[0] + h[-1]).mean(0) / 2,
+    "last2avg": lambda h: (h[-2] + h[-1]).mean(0) / 2,
+    "mean:0": lambda h: h[0].mean(0),
+    "cls:1": lambda h: h[1][0],
+    "max:0=3,-1": lambda h: (0.75 * h[0] + 0.25 * h[-1]).amax(0),
+    "last:0,1,2": lambda h: h.mean(0)[-1],
+    "mean:-3": lambda h: h[-3].mean(0),
+}
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+@pytest.mark.parametrize("kind", ["tiny_bert", "tiny_llama", "tiny_roberta"])
+def test_each_pooling_is_its_closed_form(request, kind, pooling):
+    """Also for a text that is padded beside longer ones."""
+    folder = request.getfixturevalue(kind)
+    texts = ["the word", "many long things", " ".join(["other words come down the side"] * 4)]
+    vectors = Encoder(folder, pooling=pooling).encode(texts)
+    for text, vector in zip(texts, vectors, strict=True):
+        expected = POOLINGS[pooling](hidden_states(folder, text))
+        torch.testing.assert_close(torch.from_numpy(vector), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["tiny_bert", "tiny_llama"])
+@pytest.mark.parametrize("layers", [0, 1, 2])
+def test_keeping_the_first_layers(request, tmp_path, kind, layers):
+    """The rest leaves the model; in a Llama the final norm then follows the last kept layer."""
+    folder = request.getfixturevalue(kind)
+    encoder = Encoder(folder, layers=layers)
+    plain = AutoModel.from_pretrained(folder, num_hidden_layers=layers, dtype=torch.float32)
+    with torch.no_grad():
+        tokens = AutoTokenizer.from_pretrained(folder)("some time", return_tensors="pt")
+        expected = plain(**tokens).last_hidden_state[0].mean(0)
+    torch.testing.assert_close(torch.from_numpy(encoder.encode(["some time"])[0]), expected, rtol=1e-4, atol=1e-4)
+    encoder.model.save_pretrained(str(tmp_path / "m"), create_model_card=False)
+    saved = SentenceTransformer(str(tmp_path / "m"))
+    assert saved[0].model.config.num_hidden_layers == layers
+    stacks = [module for module in saved.modules() if isinstance(module, torch.nn.ModuleList)]
+    assert [len(stack) for stack in stacks] == [layers]
+
+
+@pytest.mark.parametrize("layers", [-1, 3])
+def test_layers_that_the_model_lacks(tiny_bert, layers):
+    with pytest.raises(InputError, match=f"between 0 and the model's 2, got {layers}"):
+        backbone.load(tiny_bert, layers=layers)
+
+
+@pytest.mark.parametrize(
+    ("pooling", "layers", "message"),
+    [
+        ("mean:3", None, "hidden state 3, but the model has 0 .* to 2"),
+        ("mean:-4", None, "hidden state -4"),
+        ("mean:2", 1, "hidden state 2, but the model has 0 .* to 1"),
+        ("last2avg", 0, "a layer mix needs at least one layer"),
+    ],
+)
+def test_mixes_of_layers_that_are_not_there(tiny_bert, pooling, layers, message):
+    with pytest.raises(InputError, match=message):
+        backbone.load(tiny_bert, pooling=pooling, layers=layers)
+
+
+def test_a_mix_does_not_carry_layers_that_it_never_reads(tiny_llama):
+    """One more layer than named stays, because a decoder norms the output of its last layer."""
+    model = backbone.load(tiny_llama, pooling="mean:0")
+    assert model[0].model.config.num_hidden_layers == 1
+    assert len(model[0].model.layers) == 1
+
+
+def test_a_missing_pad_token_is_set_without_a_new_token(tiny_llama):
+    transformer = backbone.load(tiny_llama)[0]
+    assert transformer.tokenizer.pad_token == "</s>"
+    assert transformer.tokenizer.padding_side == "right"
+    assert len(transformer.tokenizer) == transformer.model.config.vocab_size
+
+
+def test_a_pad_token_of_the_model_is_kept(tiny_bert):
+    assert backbone.load(tiny_bert)[0].tokenizer.pad_token == "[PAD]"
+
+
+def copy_of(folder, tmp_path):
+    return shutil.copytree(folder, tmp_path / "copy")
+
+
+def test_a_folder_without_weights(tiny_bert, tmp_path):
+    folder = copy_of(tiny_bert, tmp_path)
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(InputError, match=r"has no weights \(no .safetensors or .bin file\)"):
+        backbone.load(folder)
+
+
+def test_a_folder_with_damaged_weights(tiny_bert, tmp_path):
+    folder = copy_of(tiny_bert, tmp_path)
+    (folder / "model.safetensors").write_bytes(b"short")
+    with pytest.raises(InputError, match="cannot load .*copy"):
+        backbone.load(folder)
+
+
+def test_a_folder_with_a_damaged_config(tiny_bert, tmp_path):
+    folder = copy_of(tiny_bert, tmp_path)
+    (folder / "config.json").write_text("{")
+    with pytest.raises(InputError, match="cannot load .*copy"):
+        backbone.load(folder)
+
+
+def test_a_folder_that_is_no_model(tmp_path):
+    with pytest.raises(InputError, match="neither config.json nor modules.json"):
+        backbone.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["/no/such/folder", "./nowhere", "a/b/c"])
+def test_a_missing_folder(name):
+    with pytest.raises(InputError, match="no such model folder"):
+        backbone.load(name)
+
+
+def test_a_missing_gguf_file(tmp_path):
+    with pytest.raises(InputError, match="m.gguf: no such file"):
+        backbone.load(tmp_path / "m.gguf")
+
+
+def test_gguf_without_its_package(tmp_path, monkeypatch):
+    (tmp_path / "m.gguf").write_bytes(b"GGUF")
+    monkeypatch.setattr(backbone.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"pip install 'embedlift\[gguf\]'"):
+        backbone.load(tmp_path / "m.gguf")
+
+
+def test_an_unknown_hub_model_offline():
+    with pytest.raises(InputError, match="cannot load 'no-such-model-anywhere'"):
+        backbone.load("no-such-model-anywhere")
+
+
+def test_an_unknown_packaged_model():
+    with pytest.raises(InputError, match="unknown packaged model 'gpt-5': choose one of smollm2-135m, "):
+        backbone.load("packaged:gpt-5")
+
+
+@pytest.mark.parametrize("name", backbone.PACKAGED)
+def test_a_missing_wheel_gives_the_command_that_installs_it(monkeypatch, name):
+    monkeypatch.setattr(backbone.importlib.util, "find_spec", lambda package: None)
+    with pytest.raises(InputError) as error:
+        backbone.load(f"packaged:{name}")
+    assert str(error.value) == f"packaged:{name} is not installed: pip install {backbone.PACKAGED[name].pip}"
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int8", "fp16"])
+def test_unknown_dtypes(tiny_bert, dtype):
+    with pytest.raises(InputError, match=f"unknown dtype '{dtype}'"):
+        backbone.load(tiny_bert, dtype=dtype)
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:77", "mps:9", ""])
+def test_unknown_or_absent_devices(tiny_bert, device):
+    with pytest.raises(InputError, match=f"device '{device}'"):
+        backbone.load(tiny_bert, device=device)
+
+
+@pytest.mark.parametrize("dtype", backbone.DTYPES)
+def test_the_dtype_is_that_asked_for_whatever_the_files_hold(tiny_bert, tmp_path, dtype):
+    half = AutoModel.from_pretrained(tiny_bert, dtype=torch.float16)
+    folder = copy_of(tiny_bert, tmp_path)
+    half.save_pretrained(folder)
+    assert backbone.load(folder).dtype == torch.float32
+    model = backbone.load(folder, dtype=dtype)
+    assert {parameter.dtype for parameter in model.parameters()} == {backbone.DTYPES[dtype]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "limit"), [("tiny_bert", 64), ("tiny_llama", 256), ("tiny_roberta", 63)], ids=["bert", "llama", "roberta"]
+)
+def test_long_texts_never_leave_the_positions(request, kind, limit):
+    """RoBERTa counts positions from behind the padding index: "index out of range in self" is a well-known symptom."""
+    folder = request.getfixturevalue(kind)
+    encoder = Encoder(folder)
+    assert encoder.model.max_seq_length == limit
+    encoded = encoder.encode_distinct(["word " * 1000, "word"])
+    assert encoded.truncated.tolist() == [True, False]
+    assert torch.isfinite(torch.from_numpy(encoded.vectors)).all()
+    with pytest.raises(InputError, match=f"--max-length is {limit + 1}, but the model has only {limit} positions"):
+        backbone.load(folder, max_length=limit + 1)
+
+
+@pytest.mark.parametrize("length", [-1, 0, 2])
+def test_a_maximum_below_the_special_tokens(tiny_bert, length):
+    with pytest.raises(InputError, match="--max-length must be above 2"):
+        backbone.load(tiny_bert, max_length=length)
+
+
+@pytest.fixture
+def trained(tiny_bert):
+    """A sentence-transformers model with prompts, a pooling of its own, and normalised vectors."""
+    transformer = Transformer(str(tiny_bert))
+    return SentenceTransformer(
+        modules=[transformer, Pooling(32, "cls"), Normalize()],
+        prompts={"query": "find the ", "document": ""},
+        default_prompt_name="query",
+        similarity_fn_name="dot",
+    )
+
+
+def test_prompts_normalisation_and_pooling_of_a_model_are_kept(trained, tmp_path):
+    trained.save_pretrained(str(tmp_path / "m"))
+    for source in (trained, tmp_path / "m", str(tmp_path / "m")):
+        model = backbone.load(source)
+        assert [type(module).__name__ for module in model] == ["Transformer", "Pooling", "Normalize"]
+        assert model[1].pooling_mode == "cls"
+        assert model.prompts["query"] == "find the "
+        assert model.default_prompt_name == "query"
+        assert model.similarity_fn_name == "dot"
+
+
+def test_another_pooling_keeps_prompts_and_normalisation(trained):
+    model = backbone.load(trained, pooling="first-last-avg")
+    names = [type(module).__name__ for module in model]
+    assert names == ["Transformer", "WeightedLayerPooling", "Pooling", "Normalize"]
+    assert model[2].pooling_mode == "mean"
+    assert model.default_prompt_name == "query"
+    assert model.similarity_fn_name == "dot"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"pooling": "first-last-avg"},
+        {"layers": 1},
+        {"max_length": 8},
+        {"prompt": "say "},
+        {"prompt": "document"},
+        {"pooling": "max", "layers": 1, "max_length": 8, "prompt": "say "},
+    ],
+    ids=str,
+)
+def test_a_loaded_model_is_not_mutated(trained, options):
+    texts = sentences(5)
+    before = copy.deepcopy(trained)
+    encoder = Encoder(trained, **options)
+    encoder.encode(texts)
+    assert [type(module).__name__ for module in trained] == ["Transformer", "Pooling", "Normalize"]
+    assert trained[0].model.config.to_dict() == before[0].model.config.to_dict()
+    assert len(trained[0].model.encoder.layer) == 2
+    assert trained.prompts == before.prompts
+    assert trained.default_prompt_name == "query"
+    assert trained.max_seq_length == before.max_seq_length
+    assert (trained.encode(texts) == before.encode(texts)).all()
+
+
+def test_weights_that_the_files_lack_are_the_same_every_time(tiny_bert, tmp_path):
+    """An unused pooler is drawn at random by transformers: the saved bytes must not depend on it."""
+    folder = copy_of(tiny_bert, tmp_path)
+    tensors = {name: value for name, value in load_file(folder / "model.safetensors").items() if "pooler" not in name}
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    torch.manual_seed(1)
+    first = backbone.load(folder).state_dict()
+    drawn = torch.rand(1)
+    second = backbone.load(folder).state_dict()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    torch.manual_seed(1)
+    assert torch.equal(torch.rand(1), drawn), "loading moved the caller's random numbers"

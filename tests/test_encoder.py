@@ -1,0 +1,288 @@
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from conftest import sentences
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Normalize
+from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, Transformer
+from test_backbone import POOLINGS
+
+from embedlift import encoder as encoder_module
+from embedlift.encoder import Encoder
+from embedlift.errors import InputError
+
+#: Largest distance of a vector to itself in another batch, relative to its length (documented in Encoder).
+TOLERANCE = {"float32": 1e-5, "bfloat16": 5e-2, "float16": 5e-3}
+
+#: Short, long, repeated, blank and unknown texts, in no order.
+MIXED = ["the word", *sentences(40, seed=3), "the word", "a " * 60, "zzz"]
+
+
+def distance(left, right):
+    """Largest relative distance of rows."""
+    left, right = np.asarray(left, np.float64), np.asarray(right, np.float64)
+    return (np.linalg.norm(left - right, axis=1) / np.linalg.norm(right, axis=1)).max()
+
+
+@pytest.fixture(params=["tiny_bert", "tiny_llama", "tiny_roberta"])
+def folder(request):
+    return request.getfixturevalue(request.param)
+
+
+class Spy(Encoder):
+    """An encoder that keeps the shape of every batch: (texts, tokens with padding)."""
+
+    def _forward(self, features):
+        self.__dict__.setdefault("shapes", []).append(tuple(features["input_ids"].shape))
+        return super()._forward(features)
+
+
+def test_vectors_come_in_the_order_of_the_texts(folder):
+    encoder = Encoder(folder)
+    together = encoder.encode(MIXED)
+    alone = np.concatenate([encoder.encode([text]) for text in MIXED])
+    assert together.dtype == np.float32
+    assert together.shape == (len(MIXED), encoder.dimension) == (44, 32)
+    assert distance(together, alone) < TOLERANCE["float32"]
+
+
+def test_each_distinct_text_is_encoded_once(tiny_bert):
+    encoder = Spy(tiny_bert)
+    vectors = encoder.encode(["a", "b", "a", "a", "b"])
+    assert sum(texts for texts, _ in encoder.shapes) == 2
+    assert np.array_equal(vectors, vectors[[0, 1, 0, 0, 1]])
+    assert not np.array_equal(vectors[0], vectors[1])
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max", "last", "first-last-avg"])
+def test_batches_of_1_2_and_32_agree_within_the_tolerance_of_the_dtype(folder, pooling, dtype):
+    """USERS: llm2vec#68, sentence-transformers#2312, #3278: the batch size changed the vectors."""
+    encoder = Encoder(folder, pooling=pooling, dtype=dtype)
+    texts = list(dict.fromkeys(MIXED))
+    alone = np.concatenate([encoder.encode([text]) for text in texts])
+    pairs = np.concatenate([encoder.encode(texts[i : i + 2]) for i in range(0, len(texts), 2)])
+    many = np.concatenate([encoder.encode(texts[i : i + 32]) for i in range(0, len(texts), 32)])
+    assert max(distance(pairs, alone), distance(many, alone)) < TOLERANCE[dtype]
+
+
+def test_a_short_text_beside_one_ten_times_longer(folder):
+    """USERS: mean pooling took the padding in."""
+    encoder = Encoder(folder, batch_tokens=100_000)
+    beside = encoder.encode(["time number", "time number " * 10])[:1]
+    assert distance(beside, encoder.encode(["time number"])) < TOLERANCE["float32"]
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+@pytest.mark.parametrize(
+    ("kind", "side"),
+    [
+        ("tiny_bert", "right"),  # left: its absolute positions would count the padding, so it is saved padding right
+        ("tiny_roberta", "right"),
+        ("tiny_llama", "right"),
+        ("tiny_llama", "left"),
+    ],
+)
+def test_the_saved_model_gives_the_same_vectors_in_plain_sentence_transformers(request, tmp_path, kind, side, pooling):
+    """USERS: sentence-transformers#3208: first and last tokens were padding, depending on the padding side."""
+    encoder = Encoder(request.getfixturevalue(kind), pooling=pooling)
+    encoder.model.save_pretrained(str(tmp_path / "m"), create_model_card=False)
+    plain = SentenceTransformer(str(tmp_path / "m"))
+    assert plain.tokenizer.padding_side == "right"
+    plain.tokenizer.padding_side = side
+    for batch_size in (1, 32):
+        assert distance(plain.encode(MIXED, batch_size=batch_size), encoder.encode(MIXED)) < 1e-5
+
+
+def test_our_own_batches_do_not_depend_on_the_padding_side(folder):
+    """A loaded model may pad on the left; it is not changed, and its positions still do not count the padding."""
+    encoder = Encoder(folder, pooling="last")
+    expected = encoder.encode(MIXED)
+    model = SentenceTransformer(modules=list(encoder.model))
+    model.tokenizer.padding_side = "left"
+    assert distance(Encoder(model).encode(MIXED), expected) < TOLERANCE["float32"]
+    assert model.tokenizer.padding_side == "left"
+
+
+def test_padded_tokens_stay_within_the_budget(folder):
+    encoder = Spy(folder, batch_tokens=100)
+    texts = sentences(300, seed=5)
+    encoder.encode(texts)
+    assert all(count * length <= 100 for count, length in encoder.shapes)
+    lengths = sum(len(encoder.model.tokenizer(text)["input_ids"]) for text in texts)
+    padded = sum(count * length for count, length in encoder.shapes)
+    assert padded < 1.1 * lengths, "sorted by token count, little is padding"
+    assert sum(count for count, _ in encoder.shapes) == 300
+
+
+def test_a_text_above_the_budget_goes_alone(tiny_llama):
+    encoder = Spy(tiny_llama, batch_tokens=10)
+    encoder.encode(["word " * 50, "word", "time"])
+    assert encoder.shapes == [(1, 50), (2, 1)]
+
+
+@pytest.mark.parametrize("budget", [0, -1])
+def test_a_budget_below_one_is_refused(tiny_bert, budget):
+    with pytest.raises(InputError, match=f"--batch-tokens must be at least 1, got {budget}"):
+        Encoder(tiny_bert, batch_tokens=budget)
+
+
+def test_windows_do_not_show(tiny_bert, monkeypatch):
+    texts = sentences(50)
+    encoder = Encoder(tiny_bert)
+    expected = encoder.encode_distinct([*texts, "a " * 100])
+    monkeypatch.setattr(encoder_module, "_WINDOW", 7)
+    steps = []
+    found = encoder.encode_distinct([*texts, "a " * 100], progress=lambda *step: steps.append(step))
+    assert distance(found.vectors, expected.vectors) < TOLERANCE["float32"]
+    assert found.truncated.tolist() == expected.truncated.tolist() == [False] * 50 + [True]
+    assert steps[-1] == (51, 51)
+    assert steps == sorted(steps)
+
+
+@pytest.mark.parametrize("empty", [[], (), np.array([], dtype=str), pd.Series([], dtype=object), iter([])])
+def test_no_texts_give_no_rows(tiny_bert, empty):
+    vectors = Encoder(tiny_bert).encode(empty)
+    assert vectors.shape == (0, 32)
+    assert vectors.dtype == np.float32
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max", "last", "first-last-avg"])
+def test_texts_without_content_have_a_finite_row(folder, pooling, dtype):
+    """USERS: model2vec PR#368: empty text gave NaN in float16."""
+    encoder = Encoder(folder, pooling=pooling, dtype=dtype)
+    texts = ["", "   ", "\n\t", "\u200b", "zzz qqq", "😀", "the word"]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "[0-9]+ texts hold no token", UserWarning)  # checked below
+        vectors = encoder.encode(texts)
+        alone = np.concatenate([encoder.encode([text]) for text in texts])
+    assert np.isfinite(vectors).all()
+    assert distance(vectors, alone) < TOLERANCE[dtype]
+
+
+def test_texts_without_a_token_are_reported_and_get_the_end_of_text(tiny_llama):
+    encoder = Encoder(tiny_llama)
+    with pytest.warns(UserWarning, match="2 texts hold no token"):
+        empty, blank, end = encoder.encode(["", "  ", "</s>"])
+    assert distance([empty, blank], [end, end]) < TOLERANCE["float32"]
+
+
+@pytest.mark.parametrize("kind", ["tiny_bert", "tiny_llama"])
+def test_plain_sentence_transformers_agrees_on_empty_texts_beside_others(request, tmp_path, kind):
+    """At least it stays finite there; for BERT, whose empty text has its special tokens, it is the same."""
+    encoder = Encoder(request.getfixturevalue(kind))
+    encoder.model.save_pretrained(str(tmp_path / "m"), create_model_card=False)
+    vectors = SentenceTransformer(str(tmp_path / "m")).encode(["", "the word"])
+    assert np.isfinite(vectors).all()
+    if kind == "tiny_bert":
+        assert distance(vectors, encoder.encode(["", "the word"])) < 1e-5
+
+
+def test_truncated_texts_are_counted(folder):
+    encoder = Encoder(folder, max_length=8)
+    encoded = encoder.encode_distinct(["word", "word " * 8, "word " * 100])
+    special = encoder.model.tokenizer.num_special_tokens_to_add()
+    assert encoded.truncated.tolist() == [False, special > 0, True]
+
+
+def test_a_truncated_text_is_its_beginning(tiny_llama):
+    encoder = Encoder(tiny_llama, max_length=5)
+    long, short = encoder.encode(["one time word number day people", "one time word number day"])
+    assert distance([long], [short]) < TOLERANCE["float32"]
+
+
+def test_a_very_long_line(tiny_bert):
+    """100,000 characters: cut to the limit of the model, counted, and finite."""
+    encoded = Encoder(tiny_bert).encode_distinct(["word " * 20_000, "x" * 100_000])
+    assert encoded.truncated.tolist() == [True, False]  # the second is one unknown word
+    assert np.isfinite(encoded.vectors).all()
+
+
+def test_lone_surrogates_are_read_as_replacement_characters(tiny_bert):
+    vectors = Encoder(tiny_bert).encode(["the \ud800 word", "the \ufffd word", "the \ud83d\ude00 word", "the 😀 word"])
+    assert distance(vectors[[0, 2]], vectors[[1, 3]]) < TOLERANCE["float32"]
+
+
+@pytest.mark.parametrize("bad", [None, float("nan"), pd.NA, 3.14, b"bytes"], ids=repr)
+def test_what_is_no_text_is_named(tiny_bert, bad):
+    series = pd.Series(["fine", bad, "fine"], index=[0, 2, 5], dtype=object)
+    with pytest.raises(InputError, match=r"texts\[1\] is .*, not a str"):
+        Encoder(tiny_bert).encode(series)
+
+
+def with_prompts(folder, pooling="mean", include_prompt=True):
+    return SentenceTransformer(
+        modules=[Transformer(str(folder)), Pooling(32, pooling, include_prompt=include_prompt), Normalize()],
+        prompts={"query": "find the ", "passage": "read this "},
+        default_prompt_name="passage",
+    )
+
+
+@pytest.mark.parametrize("include_prompt", [True, False])
+@pytest.mark.parametrize(
+    ("prompt", "same_as"),
+    [
+        ("query", {"prompt_name": "query"}),
+        ("find the ", {"prompt": "find the "}),
+        ("some other ", {"prompt": "some other "}),
+        (None, {}),
+        ("", {"prompt": ""}),
+    ],
+    ids=str,
+)
+def test_prompts_are_those_of_sentence_transformers(tiny_bert, tmp_path, prompt, same_as, include_prompt):
+    """By name, by text, or the model's own; the encoder's model carries the choice into what is saved."""
+    model = with_prompts(tiny_bert, include_prompt=include_prompt)
+    texts = sentences(20)
+    expected = model.encode(texts, **same_as)
+    encoder = Encoder(model, prompt=prompt)
+    assert distance(encoder.encode(texts), expected) < 1e-5
+    encoder.model.save_pretrained(str(tmp_path / "m"), create_model_card=False)
+    assert distance(SentenceTransformer(str(tmp_path / "m")).encode(texts), expected) < 1e-5
+
+
+def test_a_prompt_changes_the_vectors(tiny_bert):
+    texts = sentences(5)
+    assert distance(Encoder(tiny_bert, prompt="say ").encode(texts), Encoder(tiny_bert).encode(texts)) > 0.01
+
+
+def test_a_model_that_truncates_its_dimensions(tiny_bert):
+    model = SentenceTransformer(modules=[Transformer(str(tiny_bert)), Pooling(32, "mean")], truncate_dim=7)
+    encoder = Encoder(model)
+    assert encoder.dimension == 7
+    assert distance(encoder.encode(MIXED[:9]), model.encode(MIXED[:9])) < 1e-5
+
+
+def test_a_static_embedding_model(tiny_bert):
+    """A model that reads text by itself, without a transformer."""
+    tokenizer = Encoder(tiny_bert).model.tokenizer.backend_tokenizer
+    torch.manual_seed(0)
+    model = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=12)])
+    texts = ["the word", *sentences(100), "the word"]
+    assert distance(Encoder(model).encode(texts), model.encode(texts)) < 1e-5
+    with pytest.raises(InputError, match="--pooling needs a transformer model; this one starts with StaticEmbedding"):
+        Encoder(model, pooling="cls")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"pooling": "cls"}, {"layers": 1}, {"max_length": 9}, {"prompt": "say "}, {"dtype": "float16"}],
+    ids=str,
+)
+def test_the_fingerprint_knows_what_decides_a_vector(tiny_bert, options):
+    same = Encoder(tiny_bert, batch_tokens=50)
+    same.encode(sentences(3))
+    assert same.fingerprint() == Encoder(str(tiny_bert)).fingerprint()
+    assert Encoder(tiny_bert, **options).fingerprint() != same.fingerprint()
+
+
+def test_the_fingerprint_knows_the_weights(tiny_bert):
+    encoder = Encoder(tiny_bert)
+    before = encoder.fingerprint()
+    with torch.no_grad():
+        encoder.model[0].model.embeddings.word_embeddings.weight[7, 3] += 1e-3
+    assert encoder.fingerprint() != before
