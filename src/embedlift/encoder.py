@@ -246,6 +246,9 @@ def _use_prompt(model: SentenceTransformer, prompt: str | None) -> str | None:
 
 
 def _config_of(module: Any) -> Any:
+    """What decides the vectors, and is the same before and after a model is saved."""
     config = module.get_config_dict() if hasattr(module, "get_config_dict") else {}
     inner = getattr(getattr(module, "model", None), "config", None)
-    return [config, inner.to_dict() if inner is not None else None]
+    about_the_file = ("architectures", "transformers_version", "dtype", "torch_dtype")
+    kept = inner.to_diff_dict().items() if inner is not None else ()
+    return [config, {key: value for key, value in kept if not key.startswith("_") and key not in about_the_file}]
