@@ -49,12 +49,12 @@ if TYPE_CHECKING:
 
 MODEL = "packaged:smollm2-135m"
 WORDS = "mean:0"  # the mean of the word embeddings: no layer at work
-POOLINGS = (WORDS, "mean:1", "mean:0,1", "mean:4")
+POOLINGS = (WORDS, "mean:1", "mean:0,1", "mean:2")
 DEVELOPMENT_PAIRS, DEVELOPMENT_SENTENCES, SENTENCES = 400, 2000, 8000
 QUERIES = (
-    "Return a list of the files in a folder.",
-    "Wait until all threads have finished their work.",
-    "Turn a string with a date into numbers.",
+    "Stop a running thread.",
+    "Compute the median of a list of numbers.",
+    "Parse a date written as a string.",
 )
 
 console = Console(width=110)
@@ -75,13 +75,15 @@ def main() -> None:
     sentences = [docstrings.sentences[i] for i in rng.permutation(len(docstrings.sentences))]
     console.print(f"{len(pairs):,} pairs of paragraphs and {len(sentences):,} sentences in Python's own docstrings")
     with step(f"Loading {MODEL}"):
-        base = Encoder(MODEL, layers=5, max_length=128).model
-    pooling = choose_pooling(base, sentences[:DEVELOPMENT_SENTENCES], pairs[:DEVELOPMENT_PAIRS])
+        base = Encoder(MODEL, layers=3, max_length=128).model
+    ranked = rank_poolings(base, sentences[:DEVELOPMENT_SENTENCES], pairs[:DEVELOPMENT_PAIRS])
+    pooling = ranked[0]
+    in_context = next(name for name in ranked if name != WORDS)
     adapted = {
         name: adapt(base, name, sentences[:SENTENCES], folder / "model" if name == pooling else None)
-        for name in dict.fromkeys((WORDS, pooling))
+        for name in (WORDS, in_context)
     }
-    compare(base, adapted, pairs)
+    compare(base, adapted, pooling, pairs)
     show_queries(base, adapted[pooling].model, pooling, [second for _, second in pairs])
     show_isotropy(adapted[pooling])
     show_use(folder / "model")
@@ -90,15 +92,19 @@ def main() -> None:
 
 @contextmanager
 def step(description: str) -> Iterator[Report]:
-    """Show a bar while something takes longer than a second."""
+    """Show a bar while something takes longer than a second; in a log, a line."""
+    if not console.is_terminal:
+        console.print(f"{description} ...", style="dim", highlight=False)
+        yield lambda done, total: None
+        return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(description, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def choose_pooling(base: SentenceTransformer, sentences: list[str], pairs: Pairs) -> str:
-    """Return the layers whose whitened vectors are best on the development pairs."""
+def rank_poolings(base: SentenceTransformer, sentences: list[str], pairs: Pairs) -> list[str]:
+    """Return the layers to pool, those whose whitened vectors are best on the development pairs first."""
     found = {}
     for pooling in POOLINGS:
         with step(f"Choosing the layers on {len(pairs)} development pairs: {pooling}") as report:
@@ -107,10 +113,10 @@ def choose_pooling(base: SentenceTransformer, sentences: list[str], pairs: Pairs
             first, second = (whitening.transform(encoder.encode(side)) for side in zip(*pairs, strict=True))
             ranks = known_item_ranks(first, second, np.arange(len(pairs)))
             found[pooling] = float(reciprocal_ranks(ranks).mean())
-    best = max(found, key=lambda pooling: found[pooling])
-    shown = ", ".join(f"{pooling} {value:.3f}" for pooling, value in found.items())
-    console.print(f"Layers chosen on {len(pairs)} development pairs (whitened, MRR@10): {shown} -> [bold]{best}[/]")
-    return best
+    ranked = sorted(found, key=lambda pooling: -found[pooling])
+    shown = ", ".join(f"{pooling} {100 * found[pooling]:.1f}" for pooling in ranked)
+    console.print(f"Layers, whitened, on {len(pairs)} development pairs (MRR@10 x 100): {shown}", highlight=False)
+    return ranked
 
 
 def adapt(base: SentenceTransformer, pooling: str, sentences: list[str], output: Path | None) -> Adaptation:
@@ -119,7 +125,7 @@ def adapt(base: SentenceTransformer, pooling: str, sentences: list[str], output:
         return run(base, sentences, method="whitening", pooling=pooling, output=output, progress=report)
 
 
-def compare(base: SentenceTransformer, adapted: dict[str, Adaptation], pairs: Pairs) -> None:
+def compare(base: SentenceTransformer, adapted: dict[str, Adaptation], chosen: str, pairs: Pairs) -> None:
     """Print how well first paragraphs find their second among all, for the pairs that chose nothing."""
     second = [pair[1] for pair in pairs]
     relevant = np.arange(DEVELOPMENT_PAIRS, len(pairs))
@@ -132,9 +138,10 @@ def compare(base: SentenceTransformer, adapted: dict[str, Adaptation], pairs: Pa
 
     rows = {"TF-IDF (words, no model)": tf_idf_ranks(queries, second, relevant)}
     for name, record in adapted.items():
-        source = "SmolLM2, word embeddings" if name == WORDS else f"SmolLM2, {name}"
+        source = f"SmolLM2, {name}{' (word embeddings)' if name == WORDS else ''}"
         rows[f"{source}, before"] = search(source, Encoder(base, pooling=name).model)
-        rows[f"{source}, after whitening"] = search(source, record.model)
+        label = f"{source}, after whitening{' <- chosen' if name == chosen else ''}"
+        rows[label] = search(source, record.model)
     minilm = "all-MiniLM-L6-v2, an off-the-shelf model tuned with labels"
     rows[minilm] = search(minilm, Encoder("packaged:all-minilm-l6-v2").model)
     title = (

@@ -269,7 +269,7 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=_err, transient=True) as bar:
+    with Progress(*columns, console=_err, transient=True, disable=not _err.is_terminal) as bar:
         task = bar.add_task("Loading", total=None)
         _quiet_transformers()
         yield lambda done, total: bar.update(task, description="Encoding", completed=done, total=total)
