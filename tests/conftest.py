@@ -81,10 +81,12 @@ def save_tiny(folder, kind: str, **config):
             **(sizes | config),
         )
     )
-    with torch.no_grad():  # spread out, so that layers and positions matter
+    with torch.no_grad():  # spread out, so that layers and positions matter, and no two layers share a null direction
         for parameter in model.parameters():
             if parameter.dim() > 1:
                 parameter.normal_(0, 0.3)
+            else:
+                parameter.add_(0.2 * torch.randn_like(parameter))
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder

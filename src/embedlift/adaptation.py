@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
@@ -129,6 +130,8 @@ def run(
         InputError: If something given cannot be used.
     """
     transform = _make_transform(method, dim)
+    if seed < 0:
+        raise InputError(f"--seed must be at least 0, got {seed}")
     texts = read_corpus(corpus, column)
     encoder = Encoder(
         model,
@@ -140,6 +143,9 @@ def run(
         device=device,
         batch_tokens=batch_tokens,
     )
+    if dim is not None and not 1 <= dim <= encoder.dimension:
+        raise InputError(f"--dim must be between 1 and the model's {encoder.dimension} dimensions, got {dim}")
+    longest = encoder.model.max_seq_length  # none or infinity in models without positions
     settings = {
         "model": model if isinstance(model, str) else str(model) if isinstance(model, Path) else type(model).__name__,
         "model_digest": encoder.fingerprint(),
@@ -147,7 +153,7 @@ def run(
         "pooling": pooling,
         "layers": layers,
         "dim": dim,
-        "max_length": int(encoder.model.max_seq_length or 0) or None,
+        "max_length": int(longest) if longest and math.isfinite(longest) else None,
         "prompt": encoder.prompt,
         "dtype": dtype,
         "seed": seed,
@@ -160,7 +166,12 @@ def run(
     before = isotropy.summary(sample, seed) if len(sample) > 1 else {}
     adapted, after = encoder.model, before
     if transform is not None:
-        transform.fit(vectors)
+        try:
+            transform.fit(vectors)
+        except InputError:
+            if work is not None:
+                work.discard()  # the same command would fail again, and another one must not be refused
+            raise
         adapted = attach(encoder.model, transform)
         after = isotropy.summary(transform.transform(sample), seed) if len(sample) > 1 else {}
     record = Adaptation(adapted, settings, texts, truncated, before, after, resumed=bool(work and work.resumed))
@@ -176,7 +187,8 @@ def attach(model: SentenceTransformer, transform: Any) -> SentenceTransformer:
     """
     weight, bias = transform.to_dense()
     last = list(model)[-1]
-    full = int(model[-1].get_embedding_dimension()) if hasattr(last, "get_embedding_dimension") else weight.shape[1]
+    widths = [module.get_embedding_dimension() for module in model if hasattr(module, "get_embedding_dimension")]
+    full = int(widths[-1]) if widths else weight.shape[1]
     weight = np.pad(weight, ((0, 0), (0, full - weight.shape[1])))  # dimensions that truncate_dim had cut off
     dense = Dense(
         full,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embedlift.corpus import read_rows
+from embedlift.corpus import read_rows, repair_surrogates
 from embedlift.errors import InputError
 from embedlift.files import written_whole
 
@@ -46,7 +46,7 @@ def encode_file(
     """
     if target.suffix not in (".npy", ".parquet"):
         raise InputError(f"{target}: unknown kind of file: use .npy or .parquet")
-    texts = [row.text for row in read_rows(source, column)]
+    texts = [repair_surrogates(row.text) for row in read_rows(source, column)]
     vectors = _encoded_chunks(encoder, texts, progress)
     with written_whole(target) as beside:
         if target.suffix == ".npy":
@@ -68,7 +68,8 @@ def read_vectors(path: Path) -> NDArray[np.floating]:
         vectors = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
         raise InputError(f"{path} is not a .npy file of numbers, or is damaged ({error})") from None
-    if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
+    numbers = isinstance(vectors, np.ndarray) and vectors.dtype.kind in "fiu"
+    if not numbers or vectors.ndim != 2 or vectors.shape[1] == 0:
         shape = getattr(vectors, "shape", None)
         raise InputError(f"{path} must hold numbers of shape (N, D), got shape {shape}")
     return vectors

@@ -118,7 +118,12 @@ class CachedEncoder:
         index = {}
         for file in sorted(self.folder.glob("*.records.npy")):
             shard = file.with_name(file.name.replace(".records.npy", ".npy"))
-            for row, (key, truncated, without_tokens) in enumerate(np.load(file).tolist()):
+            try:
+                records = np.load(file)
+                np.load(shard, mmap_mode="r")  # whole, or the map fails
+            except (OSError, ValueError, EOFError):  # damaged, or removed by somebody: encoded again
+                continue
+            for row, (key, truncated, without_tokens) in enumerate(records.tolist()):
                 index[key] = _Place(shard, row, truncated, without_tokens)
         return index
 

@@ -58,8 +58,8 @@ class Encoder:
     """A model that turns texts into vectors, loaded from anywhere.
 
     The vector of a text depends neither on its batch nor on padding, up to the rounding of the dtype, relative to its
-    length: 1e-5 in float32, 5e-3 in float16, 5e-2 in bfloat16. A text without any token gets the vector of the
-    end-of-text token alone.
+    length: 1e-5 in float32, 5e-3 in float16, 5e-2 in bfloat16. (A whitening that follows makes faint directions louder,
+    and their rounding errors with them.) A text without any token gets the vector of the end-of-text token alone.
 
     Args:
         model: Hub id, local folder, GGUF file, ``packaged:NAME``, or a loaded ``SentenceTransformer``.

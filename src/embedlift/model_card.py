@@ -71,6 +71,12 @@ Versions: {versions}.
 """
 
 
+def _citation(method: str) -> str:
+    """Of a method given by name, or as an object such as ``Whitening(256)``."""
+    cited = [text for name, text in _CITATIONS.items() if method.lower().startswith(name)]
+    return cited[0] if cited else "See the documentation of embedlift."
+
+
 def write_model_card(
     path: Path,
     *,
@@ -95,7 +101,7 @@ def write_model_card(
         figures="\n".join(rows),
         settings="\n".join(f"- {name}: `{value}`" for name, value in settings.items()),
         versions=", ".join(f"{name} {value}" for name, value in versions.items()),
-        citation=_CITATIONS.get(settings["method"], "See the documentation of embedlift."),
+        citation=_citation(settings["method"]),
     )
     with written_whole(path) as beside:
         beside.write_text(text, encoding="utf-8")
