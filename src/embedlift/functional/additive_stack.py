@@ -16,6 +16,7 @@ Three facts make it short:
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -49,13 +50,15 @@ class _Parts(NamedTuple):
         network = step.coupling.network
         hidden1 = (network.weight1, network.norm1.bias, network.norm1.logs)
         hidden2 = (network.weight2, network.norm2.bias, network.norm2.logs)
-        return cls(step.norm.bias, step.norm.logs, *hidden1, *hidden2, network.weight3, network.bias, network.logs)
+        return cls(
+            step.norm.bias, step.norm.logs, *hidden1, *hidden2, network.weight3, network.bias, network.logs
+        )
 
     def in_memory_order(self, flipped: bool) -> _Parts:
-        """Exchange the order of a step's channels and their order in memory, which differ in every other step.
+        """Exchange a step's own order of its channels and their order in memory.
 
         ``flipped``: whether the channels that enter the step lie backwards in memory. Its own reversal
-        comes before its coupling, whose channels therefore lie backwards if the entering ones do not.
+        comes before its coupling, whose channels lie backwards if the entering ones do not.
         """
         if flipped:
             return self._replace(bias=self.bias.flip(0), logs=self.logs.flip(0))
@@ -68,21 +71,30 @@ class _Parts(NamedTuple):
 
 
 class _Level:
-    """The steps of a level: parameters as views of the flat vector, and the scaled ones that follow from them."""
+    """The steps of a level: their parameters, and the scaled ones that follow from them.
 
-    def __init__(self, parameters: _Parts, gradients: _Parts, flipped: bool) -> None:
+    Args:
+        parameters: Views of the flat vector of parameters.
+        gradients: Views of the flat gradient.
+        flipped: For each step, whether the channels that enter it lie backwards in memory.
+    """
+
+    def __init__(self, parameters: _Parts, gradients: _Parts, flipped: list[bool]) -> None:
         self.parameters, self.gradients = parameters, gradients
-        depth, channels = parameters.bias.shape
+        channels = parameters.bias.shape[1]
         kept = parameters.weight1.shape[1]
         #: Where the two halves of each step's coupling lie in memory.
         self.halves = [
             (slice(0, kept), slice(kept, None))
-            if (k % 2 == 1) != flipped
+            if backwards
             else (slice(channels - kept, None), slice(0, channels - kept))
-            for k in range(depth)
+            for backwards in flipped
         ]
         self.scale, self.shift = torch.empty_like(parameters.bias), torch.empty_like(parameters.bias)
-        self.weight2, self.weight3 = torch.empty_like(parameters.weight2), torch.empty_like(parameters.weight3)
+        self.weight2, self.weight3 = (
+            torch.empty_like(parameters.weight2),
+            torch.empty_like(parameters.weight3),
+        )
         self.gradient_sum, self.product_sum = torch.empty_like(self.scale), torch.empty_like(self.scale)
 
     def scale_parameters(self) -> None:
@@ -90,7 +102,8 @@ class _Level:
         parameters = self.parameters
         torch.mul(parameters.logs, LOG_SCALE_FACTOR, out=self.scale).exp_()
         self.scale1, self.scale2, self.scale3 = (
-            (LOG_SCALE_FACTOR * logs).exp_() for logs in (parameters.logs1, parameters.logs2, parameters.logs3)
+            (LOG_SCALE_FACTOR * logs).exp_()
+            for logs in (parameters.logs1, parameters.logs2, parameters.logs3)
         )
         torch.mul(parameters.weight2, self.scale1[:, :, None], out=self.weight2)
         torch.mul(parameters.weight3, self.scale2[:, :, None], out=self.weight3).mul_(self.scale3[:, None, :])
@@ -129,12 +142,19 @@ class _StepPass:
         self.weight1, self.bias1 = parameters.weight1[k], parameters.bias1[k]
         self.weight2, self.bias2, self.weight3 = level.weight2[k], parameters.bias2[k], level.weight3[k]
         self.d_weight1, self.d_bias1 = gradients.weight1[k], gradients.bias1[k]
-        self.d_weight2, self.d_bias2, self.d_weight3 = gradients.weight2[k], gradients.bias2[k], gradients.weight3[k]
+        self.d_weight2, self.d_bias2, self.d_weight3 = (
+            gradients.weight2[k],
+            gradients.bias2[k],
+            gradients.weight3[k],
+        )
         self.gradient_sum, self.product_sum = level.gradient_sum[k], level.product_sum[k]
         self.x, self.y = x, torch.empty_like(g)
         self.y1, self.y2 = self.y[:, first], self.y[:, second]
         self.g, self.g1, self.g2 = g, g[:, first], g[:, second]
-        self.hidden1, self.hidden2 = g.new_empty(len(g), len(self.bias1)), g.new_empty(len(g), len(self.bias2))
+        self.hidden1, self.hidden2 = (
+            g.new_empty(len(g), len(self.bias1)),
+            g.new_empty(len(g), len(self.bias2)),
+        )
         self.d_hidden1, self.d_hidden2 = torch.empty_like(self.hidden1), torch.empty_like(self.hidden2)
         self.product = torch.empty_like(g)
 
@@ -173,15 +193,17 @@ class AdditiveStackGradient:
 
     def __init__(self, glow: Glow) -> None:
         self.dimension = glow.dimension
-        stacks = [_stacked(level, level_flipped) for level, level_flipped in _levels(glow)]
+        flipped = _flipped(glow)
+        stacks = [
+            _stack(
+                [_Parts.of(step).in_memory_order(backwards) for step, backwards in zip(*level, strict=True)]
+            )
+            for level in zip(glow.steps, flipped, strict=True)
+        ]
         self.parameters = torch.cat([part.reshape(-1) for stack in stacks for part in stack])
         self.gradient = torch.zeros_like(self.parameters)
-        self._levels = [
-            _Level(parameters, gradients, flipped)
-            for parameters, gradients, (_, flipped) in zip(
-                _views(self.parameters, stacks), _views(self.gradient, stacks), _levels(glow), strict=True
-            )
-        ]
+        pieces = (_views(self.parameters, stacks), _views(self.gradient, stacks), flipped)
+        self._levels = [_Level(*level) for level in zip(*pieces, strict=True)]
         self._passes: list[list[_StepPass]] = []
 
     @staticmethod
@@ -215,15 +237,15 @@ class AdditiveStackGradient:
     @torch.no_grad()
     def write_to(self, glow: Glow) -> None:
         """Copy the parameters into a flow of the same shape."""
-        for level, (steps, flipped) in zip(self._levels, _levels(glow), strict=True):
-            for k, step in enumerate(steps):
-                source = _Parts(*(part[k] for part in level.parameters)).in_memory_order((k % 2 == 1) != flipped)
+        for level, steps, flipped in zip(self._levels, glow.steps, _flipped(glow), strict=True):
+            for step, backwards, *parts in zip(steps, flipped, *level.parameters, strict=True):
+                source = _Parts(*parts).in_memory_order(backwards)
                 for parameter, value in zip(_Parts.of(step), source, strict=True):
                     parameter.copy_(value)
 
     def _set_memory_aside(self, rows: int) -> None:
         self._passes = []
-        x = g = torch.empty(rows, self.dimension)
+        x = g = self.parameters.new_empty(rows, self.dimension)
         for level in self._levels:
             passes: list[_StepPass] = []
             for k in range(len(level.halves)):
@@ -233,15 +255,14 @@ class AdditiveStackGradient:
             x, g = passes[-1].y1, passes[-1].g1  # only the first half goes on to the next level
 
 
-def _levels(glow: Glow) -> list[tuple[list[Step], bool]]:
-    """Return the steps of each level, and whether the channels that enter it lie backwards in memory."""
-    depth = len(glow.steps[0])
-    return [(steps, (number * depth) % 2 == 1) for number, steps in enumerate(glow.steps)]
+def _flipped(glow: Glow) -> list[list[bool]]:
+    """Return for each step of each level whether the channels that enter it lie backwards in memory."""
+    backwards = itertools.cycle([False, True])
+    return [[next(backwards) for _ in level] for level in glow.steps]
 
 
-def _stacked(steps: list[Step], flipped: bool) -> _Parts:
-    parts = [_Parts.of(step).in_memory_order((k % 2 == 1) != flipped) for k, step in enumerate(steps)]
-    return _Parts(*(torch.stack(part).detach() for part in zip(*parts, strict=True)))
+def _stack(steps: list[_Parts]) -> _Parts:
+    return _Parts(*(torch.stack(parts).detach() for parts in zip(*steps, strict=True)))
 
 
 def _views(flat: Tensor, stacks: list[_Parts]) -> list[_Parts]:
