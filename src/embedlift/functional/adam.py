@@ -13,14 +13,12 @@ class AdamSettings:
     """Settings of :class:`ClippedAdam`; the defaults are those of BERT-flow's released code.
 
     Attributes:
-        lr: Learning rate.
         betas: Decay of the first and the second moment.
         epsilon: Added to the root of the second moment.
         weight_decay: Decoupled, on every parameter.
         clip_norm: Longest gradient let through; a longer one is shortened to it.
     """
 
-    lr: float = 1e-3
     betas: tuple[float, float] = (0.9, 0.999)
     epsilon: float = 1e-6
     weight_decay: float = 0.01
@@ -40,7 +38,7 @@ class ClippedAdam:
 
     Args:
         size: Number of parameters, P.
-        settings: Learning rate and the rest.
+        settings: All but the learning rate, which each step is given.
 
     Attributes:
         first: m, shape (P,).
@@ -58,7 +56,7 @@ class ClippedAdam:
         self._scratch = torch.empty(size)
 
     @torch.no_grad()
-    def step(self, parameters: Tensor, gradient: Tensor) -> None:
+    def step(self, parameters: Tensor, gradient: Tensor, lr: float) -> None:
         """Change ``parameters``, shape (P,), in place; ``gradient``, shape (P,), is left as it is."""
         settings = self.settings
         beta1, beta2 = settings.betas
@@ -67,5 +65,5 @@ class ClippedAdam:
         self.first.mul_(beta1).add_(gradient, alpha=(1 - beta1) * clip)
         self.second.mul_(beta2).addcmul_(gradient, gradient, value=(1 - beta2) * clip**2)
         torch.sqrt(self.second, out=self._scratch).add_(settings.epsilon)
-        parameters.mul_(1 - settings.lr * settings.weight_decay)
-        parameters.addcdiv_(self.first, self._scratch, value=-settings.lr)
+        parameters.mul_(1 - lr * settings.weight_decay)
+        parameters.addcdiv_(self.first, self._scratch, value=-lr)

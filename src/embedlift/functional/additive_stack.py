@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from embedlift.functional.flow_layers import LOG_SCALE_FACTOR
+from embedlift.functional.flow_layers import LOG_SCALE_FACTOR, Permutation
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -207,9 +207,15 @@ class AdditiveStackGradient:
         self._passes: list[list[_StepPass]] = []
 
     @staticmethod
-    def supports(coupling: str, permutation: str) -> bool:
-        """Whether this is the gradient of such a flow."""
-        return (coupling, permutation) == ("additive", "reversal")
+    def supports(glow: Glow) -> bool:
+        """Whether all couplings of the flow are additive, and all its mixings reversals."""
+        return all(
+            step.coupling.kind == "additive"
+            and isinstance(step.mixing, Permutation)
+            and step.mixing.is_reversal
+            for level in glow.steps
+            for step in level
+        )
 
     @torch.no_grad()
     def loss_and_gradient(self, x: Tensor) -> float:

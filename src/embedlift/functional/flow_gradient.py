@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Protocol
 
 import torch
@@ -34,11 +35,11 @@ class AutogradGradient:
     """The gradient by autograd, for every kind of flow.
 
     Args:
-        glow: The flow; its parameters become views of the flat vector.
+        glow: The flow; it is copied, and changes only in :meth:`write_to`.
     """
 
     def __init__(self, glow: Glow) -> None:
-        self._glow = glow
+        self._glow = glow = copy.deepcopy(glow)  # its parameters become views of the flat vector
         self.parameters = torch.cat([parameter.detach().reshape(-1) for parameter in glow.parameters()])
         self.gradient = torch.zeros_like(self.parameters)
         start = 0

@@ -16,6 +16,7 @@ CouplingKind = Literal["additive", "affine"]
 #: Stored log-scales are multiplied by this; it only triples their learning rate.
 LOG_SCALE_FACTOR = 3.0
 _STD_EPSILON = 1e-6
+_ROUNDING = 1e-6
 
 
 def split_sizes(channels: int) -> tuple[int, int]:
@@ -62,17 +63,17 @@ class ActNorm(nn.Module):
     def initialise(self, x: Tensor, floor: float = 0.0) -> Tensor:
         """Set bias and scale so that this batch, (N, C), gets mean 0 and variance 1; return it so.
 
-        ``floor`` bounds the standard deviation of a channel from below, relative to its root mean square
-        over all channels (and, squared, relative to the channel's mean): with 0, as published, a channel
-        that never varies is scaled by 1e6.
+        A channel whose standard deviation is below ``floor`` times the typical one (its root mean square
+        over channels), or is rounding noise, counts as constant and gets the typical scale. With 0, as
+        published, a constant channel is scaled by 1e6, and training blows up.
         """
         wide = x.double()
         mean = wide.mean(0)
         variance = (wide - mean).square().mean(0)
-        lowest = torch.maximum(floor * variance.mean().sqrt(), floor**2 * mean.abs())
-        std = torch.maximum(variance.sqrt(), lowest)
+        std, typical = variance.sqrt(), variance.mean().sqrt()
         if floor:
-            std[std == 0] = 1.0  # nothing varies at all
+            constant = std <= torch.maximum(floor * typical, _ROUNDING * mean.abs())
+            std[constant] = typical if typical > 0 else 1.0
         self.bias.copy_(-mean)
         self.logs.copy_(-torch.log(std + _STD_EPSILON) / LOG_SCALE_FACTOR)
         return cast("Tensor", self(x)[0])
@@ -86,6 +87,11 @@ class Permutation(nn.Module):
     def __init__(self, order: Tensor) -> None:
         super().__init__()
         self.register_buffer("order", order)
+
+    @property
+    def is_reversal(self) -> bool:
+        """Whether the order is the reverse one."""
+        return torch.equal(self.order, torch.arange(len(self.order), device=self.order.device).flip(0))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Map (N, C) to (N, C), and return the log-determinant 0."""

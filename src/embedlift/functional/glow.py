@@ -166,6 +166,22 @@ class Glow(nn.Module):
             x = x[:, : x.shape[1] - leaving]
 
 
+class GlowEmbedding(nn.Module):
+    """The map of a flow alone, without its log-determinant.
+
+    Args:
+        glow: The flow.
+    """
+
+    def __init__(self, glow: Glow) -> None:
+        super().__init__()
+        self.glow = glow
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (N, D) to (N, D)."""
+        return cast("Tensor", self.glow(x)[0])
+
+
 _MIXINGS: dict[PermutationKind, Callable[[int, torch.Generator], Permutation | LULinear]] = {
     "reversal": lambda channels, _: Permutation(torch.arange(channels).flip(0)),
     "random": lambda channels, generator: Permutation(torch.randperm(channels, generator=generator)),

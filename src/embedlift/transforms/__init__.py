@@ -14,15 +14,17 @@ from embedlift.errors import InputError
 
 if TYPE_CHECKING:
     from embedlift.transforms.centering import Centering
+    from embedlift.transforms.flow import Flow
     from embedlift.transforms.whitening import Whitening
 
 #: Name on the command line -> module and class. Adding a method is a line here and a file beside this one.
 TRANSFORMS = {
     "center": ("embedlift.transforms.centering", "Centering"),
+    "flow": ("embedlift.transforms.flow", "Flow"),
     "whitening": ("embedlift.transforms.whitening", "Whitening"),
 }
 
-__all__ = ["TRANSFORMS", "Centering", "Whitening", "transform_class"]
+__all__ = ["TRANSFORMS", "Centering", "Flow", "Whitening", "transform_class"]
 
 
 def transform_class(name: str) -> Any:
