@@ -96,8 +96,8 @@ def seconds(flow: Flow, rows: NDArray[np.float32]) -> float:
 
 def bits_per_dimension(flow: Flow, rows: NDArray[np.float32]) -> float:
     """Return the mean negative log-density of ``rows``."""
-    nats = -float(flow.log_prob(rows).mean())
-    return nats / (rows.shape[1] * math.log(2))
+    bits = -float(flow.log_prob(rows).mean()) / math.log(2)
+    return bits / int(rows.shape[1])
 
 
 def main() -> None:

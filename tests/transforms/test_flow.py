@@ -79,7 +79,7 @@ def test_log_prob_is_that_of_the_normal_at_z_plus_the_jacobian(fitted):
 
 
 def test_same_seed_same_bytes_on_arrays_and_memory_maps(tmp_path):
-    X = cloud(1500)
+    X = cloud(1500, dimension=96)  # enough for products to be shared among threads
     np.save(tmp_path / "X.npy", X)
     states = []
     for rows, threads in ((X, 1), (np.load(tmp_path / "X.npy", mmap_mode="r"), 2)):

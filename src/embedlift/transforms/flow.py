@@ -14,7 +14,7 @@ from embedlift.errors import InputError
 from embedlift.functional.adam import AdamSettings, ClippedAdam
 from embedlift.functional.dense_chain import DenseLayer, dense_chain
 from embedlift.functional.glow import Glow, GlowEmbedding
-from embedlift.transforms.flow_training import Plan, Training
+from embedlift.transforms.flow_training import Plan, Training, one_thread
 from embedlift.transforms.rows import RandomBatches, checked_rows, finite_chunks
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Flow(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         *,
         coupling: CouplingKind = "additive",
         permutation: PermutationKind = "reversal",
-        epochs: int = 5,
+        epochs: int = 10,
         batch_size: int = 64,
         lr: float | None = None,
         warmup: int = 100,
@@ -257,7 +257,7 @@ class Flow(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             pass
         steps = 0 if reset else self.n_steps_
         batches = RandomBatches(rows, held_out, seed=[self.seed, steps])
-        if batches.count < 2:
+        if reset and batches.count < 2:
             raise InputError(f"Flow needs at least 2 vectors to train on, got n_samples = {len(rows)}")
         return batches
 
@@ -282,7 +282,8 @@ class Flow(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             )
         self._build()
         if self.data_init:
-            self.glow_.initialise(torch.from_numpy(sample), _CONSTANT_BELOW)
+            with one_thread():
+                self.glow_.initialise(torch.from_numpy(sample), _CONSTANT_BELOW)
 
     def _train(self, batches: RandomBatches, epochs: int, *, decay: bool) -> None:
         size = min(self.batch_size, batches.count)

@@ -80,7 +80,7 @@ class Training:
         stopping = len(batches.held_out) > 0
         watched = torch.from_numpy(batches.held_out if stopping else batches.sample)
         fast = AdditiveStackGradient.supports(self.glow)
-        with _one_thread() if fast else nullcontext():
+        with one_thread() if fast else nullcontext():
             gradient = AdditiveStackGradient(self.glow) if fast else AutogradGradient(self.glow)
             losses = self.watched_losses = [self._loss(watched)]
             kept = self._state(gradient)
@@ -124,17 +124,18 @@ class Training:
 def _warn_of_runaway(epoch: int, plan: Plan) -> None:
     warnings.warn(
         f"the loss ran away in epoch {epoch + 1}, so training stopped and the state before it was kept: "
-        f"lower lr (now {plan.lr:g}) or raise warmup (now {plan.warmup} steps)",
+        f"lower lr (now {plan.lr:g}) or raise warmup (now {plan.warmup} steps), or, if the numbers in the "
+        "vectors are tiny, multiply them all by one factor",
         ConvergenceWarning,
         stacklevel=4,
     )
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Products of a batch with 32 columns are too small to share: threads would wait for each other.
 
-    It also makes the result the same, byte for byte, whatever number of threads is set.
+    It also makes what is computed inside the same, byte for byte, whatever number of threads is set.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
