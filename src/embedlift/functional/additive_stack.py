@@ -223,7 +223,7 @@ class AdditiveStackGradient:
         if not self._passes or len(self._passes[0][0].g) != len(x):
             self._set_memory_aside(len(x))
         per_dimension = 1 / (self.dimension * math.log(2))
-        self._passes[0][0].x = x
+        self._passes[0][0].x = x  # read where it is; every other input is the output of a step
         squares, logdet = 0.0, 0.0
         for level, passes in zip(self._levels, self._passes, strict=True):
             level.scale_parameters()

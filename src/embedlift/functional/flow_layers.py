@@ -95,11 +95,11 @@ class Permutation(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Map (N, C) to (N, C), and return the log-determinant 0."""
-        return x[:, self.order], x.new_zeros(())
+        return x.index_select(1, self.order), x.new_zeros(())
 
     def inverse(self, y: Tensor) -> Tensor:
         """Undo :meth:`forward`: (N, C) to (N, C)."""
-        return y[:, self.order.argsort()]
+        return y.index_select(1, self.order.argsort())
 
 
 class LULinear(nn.Module):
