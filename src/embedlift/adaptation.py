@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from safetensors import SafetensorError
-from sentence_transformers.base.modules import Dense, Normalize
+from sentence_transformers.base.modules import Normalize
 
 from embedlift import backbone
 from embedlift._version import __version__
@@ -24,10 +23,11 @@ from embedlift.errors import InputError
 from embedlift.files import PartialFolder, written_whole
 from embedlift.functional import isotropy
 from embedlift.model_card import write_model_card
-from embedlift.transforms import TRANSFORMS, transform_class
+from embedlift.modules import as_modules, bundle_sources
+from embedlift.transforms import TRANSFORMS, make_transform, transform_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
     from sentence_transformers import SentenceTransformer
@@ -93,6 +93,8 @@ def run(
     pooling: str | None = None,
     layers: int | None = None,
     dim: int | None = None,
+    preset: str | None = None,
+    method_settings: Mapping[str, Any] | None = None,
     max_length: int | None = None,
     prompt: str | None = None,
     dtype: str = "float32",
@@ -116,6 +118,8 @@ def run(
             ``device`` and ``batch_tokens``.
         layers: Keep the first K layers only.
         dim: Dimensions of the new vectors (whitening).
+        preset: Name of a set of settings of the method, such as ``paper`` for the flow.
+        method_settings: Arguments of the method's class, such as ``{"shrinkage": "oas"}``.
         max_length: Longest input in tokens.
         prompt: Name of a prompt or its text.
         dtype: Of the weights.
@@ -129,9 +133,15 @@ def run(
     Raises:
         InputError: If something given cannot be used.
     """
-    transform = _make_transform(method, dim)
     if seed < 0:
         raise InputError(f"--seed must be at least 0, got {seed}")
+    if isinstance(method, str) and method not in METHODS:
+        raise InputError(f"unknown method {method!r}: choose one of {', '.join(METHODS)}")
+    transform = None if method == "none" else method
+    if isinstance(transform, str):
+        transform = make_transform(transform, dim=dim, preset=preset, seed=seed, settings=method_settings)
+    elif dim is not None or preset is not None or method_settings:
+        raise InputError("--dim, --preset and --set need a method given by name that is not none")
     texts = read_corpus(corpus, column)
     encoder = Encoder(
         model,
@@ -149,17 +159,16 @@ def run(
     settings = {
         "model": model if isinstance(model, str) else str(model) if isinstance(model, Path) else type(model).__name__,
         "model_digest": encoder.fingerprint(),
-        "method": method if isinstance(method, str) else repr(method),
+        "method": method if isinstance(method, str) else transform_name(method),
         "pooling": pooling,
         "layers": layers,
-        "dim": dim,
         "max_length": int(longest) if longest and math.isfinite(longest) else None,
         "prompt": encoder.prompt,
         "dtype": dtype,
         "seed": seed,
         "corpus_digest": texts.digest,
         "embedlift": __version__,
-    }
+    } | {f"method.{name}": value for name, value in (transform.get_params() if transform else {}).items()}
     work = PartialFolder(output, settings, overwrite=overwrite) if output is not None else None
     vectors, truncated = _encode(encoder, texts, work, cache=cache, progress=progress)
     sample = _sample(vectors, seed)
@@ -181,42 +190,20 @@ def run(
 
 
 def attach(model: SentenceTransformer, transform: Any) -> SentenceTransformer:
-    """Return ``model`` followed by a fitted affine transform, as a stock ``Dense`` module.
+    """Return ``model`` followed by a fitted transform.
 
     A model that ends in normalised vectors ends in normalised vectors again.
     """
-    weight, bias = transform.to_dense()
     last = list(model)[-1]
-    widths = [module.get_embedding_dimension() for module in model if hasattr(module, "get_embedding_dimension")]
-    full = int(widths[-1]) if widths else weight.shape[1]
-    weight = np.pad(weight, ((0, 0), (0, full - weight.shape[1])))  # dimensions that truncate_dim had cut off
-    dense = Dense(
-        full,
-        len(weight),
-        activation_function=None,
-        init_weight=torch.from_numpy(weight),
-        init_bias=torch.from_numpy(bias),
-    )
+    before_truncation = backbone.with_modules(model, list(model)).get_embedding_dimension()
     again = [Normalize()] if isinstance(last, Normalize) else []
-    return backbone.with_modules(model, [*model, dense, *again])
+    return backbone.with_modules(model, [*model, *as_modules(transform, int(before_truncation)), *again])
 
 
 def library_versions() -> dict[str, str]:
     """Return the versions that a result depends on."""
     libraries = ("torch", "transformers", "sentence-transformers", "numpy", "scipy", "scikit-learn")
     return {"embedlift": __version__, "python": platform.python_version()} | {name: version(name) for name in libraries}
-
-
-def _make_transform(method: str | Any, dim: int | None) -> Any:
-    if not isinstance(method, str):
-        return method
-    if method not in METHODS:
-        raise InputError(f"unknown method {method!r}: choose one of {', '.join(METHODS)}")
-    if dim is not None and method != "whitening":
-        raise InputError(f"--dim needs --method whitening; {method} keeps the dimension of the model")
-    if method == "none":
-        return None
-    return transform_class(method)(**({"n_components": dim} if dim is not None else {}))
 
 
 def _encode(
@@ -241,6 +228,7 @@ def _save(record: Adaptation, work: PartialFolder) -> None:
     folder = work.path / "model"
     try:
         record.model.save_pretrained(str(folder), create_model_card=False)
+        bundle_sources(folder)
     except SafetensorError as error:
         raise InputError(f"{folder} cannot be written ({error}): free some space and repeat the command") from error
     write_model_card(

@@ -18,6 +18,7 @@ from sentence_transformers.util import is_sentence_transformer_model
 from torch import nn
 
 from embedlift.errors import InputError
+from embedlift.modules import is_own_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -185,7 +186,12 @@ def _load_by_name(name: str, dtype: torch.dtype, device: str | None) -> Sentence
             return _plain_model(path, dtype, device)
         if not path.exists() and not is_sentence_transformer_model(name):
             return _plain_model(name, dtype, device)
-        model = SentenceTransformer(str(path) if path.exists() else name, device=device, model_kwargs={"dtype": dtype})
+        model = SentenceTransformer(
+            str(path) if path.exists() else name,
+            device=device,
+            model_kwargs={"dtype": dtype},
+            trust_remote_code=path.exists() and is_own_bundle(path),
+        )
     _pad_safely(model[0])
     return model.to(dtype)
 

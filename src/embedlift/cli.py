@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sys
 import warnings
@@ -49,6 +50,11 @@ _Seed = Annotated[int, typer.Option(help="Of every random choice.", metavar="S")
 _Cache = Annotated[bool, typer.Option(help="Keep vectors in the user's cache folder for later runs.")]
 _Json = Annotated[Path | None, typer.Option("--json", help="Write the results to FILE as JSON.", metavar="FILE")]
 _Column = Annotated[str | None, typer.Option(help="Column of the text; its number from 1 in a file without header.")]
+_Preset = Annotated[str | None, typer.Option(help="Of the flow: paper (the released settings) or default.")]
+_Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Setting of the method: shrinkage=oas, coupling=affine.", metavar="NAME=VALUE"),
+]
 _Dim = Annotated[int | None, typer.Option(help="Dimensions of the new vectors (whitening).", metavar="K")]
 
 
@@ -64,6 +70,8 @@ def adapt(
     pooling: _Pooling = None,
     layers: _Layers = None,
     dim: _Dim = None,
+    preset: _Preset = None,
+    settings: _Set = None,
     max_length: _MaxLength = None,
     prompt: _Prompt = None,
     dtype: _Dtype = "float32",
@@ -88,6 +96,8 @@ def adapt(
             pooling=pooling,
             layers=layers,
             dim=dim,
+            preset=preset,
+            method_settings=_parse_settings(settings),
             max_length=max_length,
             prompt=prompt,
             dtype=dtype,
@@ -196,14 +206,15 @@ def fit(
     vectors: Annotated[Path, typer.Argument(metavar="VECTORS.npy", help="Numbers, shape (N, D); read in pieces.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="File for the fitted transform.")],
     dim: _Dim = None,
+    preset: _Preset = None,
+    settings: _Set = None,
+    seed: _Seed = 0,
 ) -> None:
     """Fit a transform on vectors from anywhere."""
     from embedlift.bulk import read_vectors
-    from embedlift.transforms import storage, transform_class
+    from embedlift.transforms import make_transform, storage
 
-    if dim is not None and method != "whitening":
-        raise InputError(f"--dim needs the method whitening; {method} keeps the dimension")
-    transform = transform_class(method)(**({} if dim is None else {"n_components": dim}))
+    transform = make_transform(method, dim=dim, preset=preset, seed=seed, settings=_parse_settings(settings))
     storage.save(transform.fit(read_vectors(vectors)), output)
     _out.print(
         f"{output}: {transform}, {transform.n_features_in_} -> {len(transform.get_feature_names_out())} dimensions"
@@ -244,6 +255,19 @@ def main() -> None:
         _fail(f"cannot write: {error}")
 
 
+def _parse_settings(given: list[str] | None) -> dict[str, Any]:
+    settings = {}
+    for item in given or []:
+        name, equals, value = item.partition("=")
+        if not equals:
+            raise InputError(f"--set {item}: write NAME=VALUE")
+        try:
+            settings[name] = json.loads(value)
+        except ValueError:
+            settings[name] = value  # a word
+    return settings
+
+
 def _fail(message: str) -> None:
     _err.print("[bold red]error:[/] ", end="")
     _err.print(message, markup=False, highlight=False, soft_wrap=True)
@@ -272,7 +296,13 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=_err, transient=True, disable=not _err.is_terminal) as bar:
         task = bar.add_task("Loading", total=None)
         _quiet_transformers()
-        yield lambda done, total: bar.update(task, description="Encoding", completed=done, total=total)
+
+        def report(done: int, total: int) -> None:
+            bar.update(task, description="Encoding", completed=done, total=total)
+            if done == total:
+                bar.reset(task, description="Fitting and saving", total=None)
+
+        yield report
 
 
 def _quiet_transformers() -> None:

@@ -22,6 +22,7 @@ FIGURES = {
 _CITATIONS = {
     "whitening": "Su et al. (2021), Whitening Sentence Representations for Better Semantics and Faster Retrieval, "
     "arXiv:2103.15316",
+    "flow": "Li et al. (2020), On the Sentence Embeddings from Pre-trained Language Models, arXiv:2011.05864",
     "center": "Mu, Viswanath (2018), All-but-the-Top, arXiv:1702.01417",
 }
 

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from embedlift.errors import InputError
+from embedlift.functional.dense_chain import DenseLayer
 from embedlift.functional.moments import Moments
+from embedlift.transforms.rows import checked_rows, finite_chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import ArrayLike, NDArray
     from torch import nn
-
-_CHUNK_BYTES = 32 * 2**20
 
 
 @dataclass(frozen=True)
@@ -71,8 +69,8 @@ class AffineTransform(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             InputError: If there are too few vectors, or if one holds NaN or infinity (its row is named).
         """
         self.__dict__.pop("moments_", None)
-        for start, chunk in self._validated_chunks(X, reset=True):
-            self._accumulate(chunk, start)
+        for _, chunk in finite_chunks(checked_rows(self, X, reset=True)):
+            self._accumulate(chunk)
         if self.moments_.count < self._min_samples:
             raise InputError(
                 f"{type(self).__name__} needs at least {self._min_samples} vectors, "
@@ -83,16 +81,15 @@ class AffineTransform(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def partial_fit(self, X: ArrayLike, y: None = None) -> AffineTransform:
         """Add a batch of vectors, shape (n, D), to what has been seen; a batch may be a single vector."""
-        for start, chunk in self._validated_chunks(X, reset=not hasattr(self, "moments_")):
-            self._accumulate(chunk, start)
+        for _, chunk in finite_chunks(checked_rows(self, X, reset=not hasattr(self, "moments_"))):
+            self._accumulate(chunk)
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.floating]:
         """Map ``X``, shape (N, D), to shape (N, K); float32 stays float32."""
         check_is_fitted(self, "moments_")
         parts = []
-        for start, chunk in self._validated_chunks(X, reset=False):
-            _refuse_non_finite(chunk, start)
+        for _, chunk in finite_chunks(checked_rows(self, X, reset=False)):
             mapped = (chunk - self._solved().mean.astype(chunk.dtype)) @ self._solved().weight.T.astype(chunk.dtype)
             parts.append(mapped)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -102,6 +99,10 @@ class AffineTransform(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         check_is_fitted(self, "moments_")
         solved = self._solved()
         return solved.weight.astype(np.float32), (-solved.weight @ solved.mean).astype(np.float32)
+
+    def to_dense_chain(self) -> list[DenseLayer]:
+        """Return the map as a chain of dense layers: one."""
+        return [DenseLayer(*self.to_dense())]
 
     def to_module(self) -> nn.Module:
         """Return the map as a ``torch.nn.Linear`` in float32: (N, D) -> (N, K)."""
@@ -152,35 +153,7 @@ class AffineTransform(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             self._map = self._solve(self.moments_)
         return self._map
 
-    def _accumulate(self, chunk: NDArray[np.floating], start: int) -> None:
-        _refuse_non_finite(chunk, start)
+    def _accumulate(self, chunk: NDArray[np.floating]) -> None:
         seen = [self.moments_] if hasattr(self, "moments_") else []
         self.moments_ = reduce(Moments.merge, [*seen, Moments.of(chunk)])
         self._map = None
-
-    def _validated_chunks(self, X: Any, *, reset: bool) -> Iterator[tuple[int, NDArray[np.floating]]]:
-        """Yield (first row, chunk); arrays are validated piece by piece, so memory maps stay on disk."""
-        if not (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiu" and X.size):
-            X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=reset)
-            reset = False
-        rows = max(1, _CHUNK_BYTES // (8 * X.shape[1]))
-        for start in range(0, len(X), rows):
-            chunk = X[start : start + rows]
-            yield (
-                start,
-                validate_data(
-                    self,
-                    chunk,
-                    dtype=[np.float64, np.float32],
-                    ensure_all_finite=False,
-                    reset=reset and start == 0,
-                ),
-            )
-
-
-def _refuse_non_finite(chunk: NDArray[np.floating], start: int) -> None:
-    finite = np.isfinite(chunk).all(axis=1)
-    if not finite.all():
-        row = int(np.argmin(finite))
-        what = "NaN" if np.isnan(chunk[row]).any() else "infinity"
-        raise InputError(f"Input X contains {what} in row {start + row}: remove or repair that vector")

@@ -11,7 +11,7 @@ from safetensors.numpy import save_file
 
 from embedlift.errors import InputError
 from embedlift.files import written_whole
-from embedlift.transforms import TRANSFORMS, transform_class
+from embedlift.transforms import transform_class, transform_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,8 +21,11 @@ _FORMAT = "embedlift-transform-1"
 
 def save(transform: Any, path: Path) -> None:
     """Write a fitted transform to ``path``."""
-    name = next(name for name, (_, attribute) in TRANSFORMS.items() if attribute == type(transform).__name__)
-    metadata = {"format": _FORMAT, "method": name, "parameters": json.dumps(transform.get_params())}
+    metadata = {
+        "format": _FORMAT,
+        "method": transform_name(transform),
+        "parameters": json.dumps(transform.get_params()),
+    }
     state = {key: np.ascontiguousarray(value) for key, value in transform.get_state().items()}
     with written_whole(path) as beside:
         save_file(state, beside, metadata=metadata)

@@ -103,7 +103,7 @@ class Whitening(AffineTransform):
         # vectors, or fewer components than were asked for, the user should know of.
         if rank < wanted and (self.n_components is not None or moments.count <= len(variances)):
             warnings.warn(
-                f"{moments.count} vectors of {len(variances)} dimensions span only {rank} directions: "
+                f"{moments.count} vectors span only {rank} directions of {len(variances)}: "
                 f"whitening to {rank} dimensions instead of {wanted}",
                 stacklevel=2,
             )
