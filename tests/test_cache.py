@@ -1,3 +1,5 @@
+import errno
+
 import numpy as np
 import pytest
 import torch
@@ -189,3 +191,17 @@ def test_where_the_cache_lies(monkeypatch, environment, folder):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert str(cache.default_folder()) == folder
+
+
+def test_the_place_of_a_memory_map_is_taken_before_it_is_written(tiny_bert, tmp_path, monkeypatch):
+    """Else a full disk ends in a bus error, in the middle of writing, without a word."""
+    if not hasattr(cache.os, "posix_fallocate"):
+        pytest.skip("this system cannot reserve space")
+
+    def full(descriptor, offset, length):
+        assert length == (tmp_path / "v.npy").stat().st_size > 32 * 32 * 4
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(cache.os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        CachedEncoder(Encoder(tiny_bert)).encode(TEXTS, out=tmp_path / "v.npy")

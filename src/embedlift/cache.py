@@ -97,7 +97,7 @@ class CachedEncoder:
         if out is None or not places:
             vectors: NDArray[np.float32] = np.empty(shape, dtype=np.float32)
         else:
-            vectors = np.lib.format.open_memmap(out, mode="w+", dtype=np.float32, shape=shape)
+            vectors = _reserved_map(out, shape)
         by_shard: dict[Path, list[tuple[int, int]]] = {}
         for target, place in enumerate(places):
             by_shard.setdefault(place.shard, []).append((target, place.row))
@@ -143,6 +143,15 @@ class _Place(NamedTuple):
     row: int
     truncated: bool
     without_tokens: bool
+
+
+def _reserved_map(path: Path, shape: tuple[int, int]) -> NDArray[np.float32]:
+    """Return a new memory map whose place on disk is taken: to write into one on a full disk kills the process."""
+    vectors = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
+    if hasattr(os, "posix_fallocate"):
+        with path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+    return vectors
 
 
 def _key(text: str) -> bytes:

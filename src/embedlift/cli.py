@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import sys
@@ -13,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from embedlift.errors import InputError
 from embedlift.transforms import TRANSFORMS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 app = typer.Typer(
     help="Better sentence embeddings from any pre-trained language model, without labels.",
@@ -46,9 +46,11 @@ _MaxLength = Annotated[int | None, typer.Option(help="Longest input in tokens.",
 _Dtype = Annotated[str, typer.Option(help="Of the weights: float32, bfloat16 or float16.")]
 _Device = Annotated[str | None, typer.Option(help="For torch: cpu, cuda, mps.")]
 _BatchTokens = Annotated[int | None, typer.Option(help="Tokens in a batch, padding included.", metavar="N")]
-_Seed = Annotated[int, typer.Option(help="Of every random choice.", metavar="S")]
+_Seed = Annotated[int, typer.Option(help="Of every random choice.", metavar="S", min=0)]
 _Cache = Annotated[bool, typer.Option(help="Keep vectors in the user's cache folder for later runs.")]
-_Json = Annotated[Path | None, typer.Option("--json", help="Write the results to FILE as JSON.", metavar="FILE")]
+_Json = Annotated[
+    Path | None, typer.Option("--json", help="Write the results to FILE as JSON.", metavar="FILE", dir_okay=False)
+]
 _Column = Annotated[str | None, typer.Option(help="Column of the text; its number from 1 in a file without header.")]
 _Preset = Annotated[str | None, typer.Option(help="Of the flow: paper (the released settings) or default.")]
 _Set = Annotated[
@@ -116,7 +118,8 @@ def adapt(
         if name in record.before:
             table.add_row(description, f"{record.before[name]:.4g}", f"{record.after[name]:.4g}")
     _out.print(table)
-    _out.print(f"Saved. Load it with [bold]SentenceTransformer({str(output)!r})[/]; embedlift is not needed for that.")
+    call = escape(f"SentenceTransformer({str(output)!r})")
+    _out.print(f"Saved. Load it with [bold]{call}[/]; embedlift is not needed for that.")
 
 
 @app.command()
@@ -146,7 +149,8 @@ def evaluate(
         from embedlift.evaluation import results, sts
 
         method = sts.check_aggregation(aggregation)
-        loaded = [sts.load_task(data, task.strip()) for task in tasks.split(",")]
+        loaded = [sts.load_task(data, task) for task in _distinct(task.strip() for task in tasks.split(","))]
+        models = _distinct(models)
         options = {
             "pooling": pooling,
             "layers": layers,
@@ -171,7 +175,7 @@ def evaluate(
 def encode(
     model: _Model,
     source: Annotated[Path, typer.Argument(metavar="INPUT", help="Text: .txt, .csv, .tsv, .jsonl or .parquet.")],
-    output: Annotated[Path, typer.Option(help="OUT.npy (float32) or OUT.parquet (id, text, vector).")],
+    output: Annotated[Path, typer.Option(help="OUT.npy (float32) or OUT.parquet (id, text, vector).", dir_okay=False)],
     column: _Column = None,
     pooling: _Pooling = None,
     layers: _Layers = None,
@@ -197,14 +201,14 @@ def encode(
             batch_tokens=batch_tokens,
         )
         count, dimension = encode_file(encoder, source, output, column=column, progress=progress)
-    _out.print(f"{output}: {count} vectors of {dimension} dimensions")
+    _say(f"{output}: {count} vectors of {dimension} dimensions")
 
 
 @app.command()
 def fit(
     method: Annotated[str, typer.Argument(help=f"{', '.join(TRANSFORMS)}.")],
     vectors: Annotated[Path, typer.Argument(metavar="VECTORS.npy", help="Numbers, shape (N, D); read in pieces.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="File for the fitted transform.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File for the fitted transform.", dir_okay=False)],
     dim: _Dim = None,
     preset: _Preset = None,
     settings: _Set = None,
@@ -215,44 +219,49 @@ def fit(
     from embedlift.transforms import make_transform, storage
 
     transform = make_transform(method, dim=dim, preset=preset, seed=seed, settings=_parse_settings(settings))
-    storage.save(transform.fit(read_vectors(vectors)), output)
-    _out.print(
-        f"{output}: {transform}, {transform.n_features_in_} -> {len(transform.get_feature_names_out())} dimensions"
-    )
+    found = read_vectors(vectors)
+    if not len(found):
+        raise InputError(f"{vectors} holds no vectors")
+    storage.save(transform.fit(found), output)
+    _say(f"{output}: {transform}, {transform.n_features_in_} -> {len(transform.get_feature_names_out())} dimensions")
 
 
 @app.command()
 def transform(
     fitted: Annotated[Path, typer.Argument(metavar="T", help="A transform from embedlift fit.")],
     vectors: Annotated[Path, typer.Argument(metavar="VECTORS.npy", help="Numbers, shape (N, D).")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="OUT.npy, float32.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="OUT.npy, float32.", dir_okay=False)],
 ) -> None:
     """Map vectors with a fitted transform."""
     from embedlift.bulk import transform_file
     from embedlift.transforms import storage
 
     count, dimension = transform_file(storage.load(fitted), vectors, output)
-    _out.print(f"{output}: {count} vectors of {dimension} dimensions")
+    _say(f"{output}: {count} vectors of {dimension} dimensions")
 
 
 def main() -> None:
     """Run the command line; what the user can mend is one line on standard error and exit code 2."""
-    warnings.showwarning = lambda message, *_: _err.print(f"[yellow]warning:[/] {message}", highlight=False)
+    warnings.showwarning = lambda message, *_: _warn(str(message))
     try:
         app()
     except InputError as error:
         _fail(str(error))
-    except OSError as error:
-        if error.errno not in (
-            errno.ENOSPC,
-            errno.EDQUOT,
-            errno.EFBIG,
-            errno.EACCES,
-            errno.EROFS,
-            errno.EPERM,
-        ):
-            raise
-        _fail(f"cannot write: {error}")
+    except OSError as error:  # a full disk, a missing permission, a file where a folder should be
+        _fail(f"cannot read or write: {error}")
+
+
+def _warn(message: str) -> None:
+    _err.print(f"[yellow]warning:[/] {escape(message)}", highlight=False, soft_wrap=True)
+
+
+def _say(message: str) -> None:
+    """Print a line as it is: file names may hold what rich takes for markup."""
+    _out.print(message, markup=False, highlight=False, soft_wrap=True)
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))
 
 
 def _parse_settings(given: list[str] | None) -> dict[str, Any]:
@@ -326,7 +335,7 @@ def _print_scores(models: list[str], tasks: list[Any], scores: list[Any], aggreg
     by_model = [[score for score in scores if score.model == model and score.subset is None] for model in models]
     table = Table(
         "task",
-        *models,
+        *map(escape, models),
         title=f"Spearman of cosine x 100 [95 % bootstrap interval], aggregation {aggregation!r}",
     )
     for task, *row in zip(tasks, *by_model, strict=True):

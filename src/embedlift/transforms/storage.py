@@ -20,15 +20,19 @@ _FORMAT = "embedlift-transform-1"
 
 
 def save(transform: Any, path: Path) -> None:
-    """Write a fitted transform to ``path``."""
-    metadata = {
-        "format": _FORMAT,
-        "method": transform_name(transform),
-        "parameters": json.dumps(transform.get_params()),
-    }
+    """Write a fitted transform to ``path``.
+
+    Raises:
+        InputError: If it cannot be written, because the disk is full.
+    """
+    parameters = json.dumps(transform.get_params())
+    metadata = {"format": _FORMAT, "method": transform_name(transform), "parameters": parameters}
     state = {key: np.ascontiguousarray(value) for key, value in transform.get_state().items()}
     with written_whole(path) as beside:
-        save_file(state, beside, metadata=metadata)
+        try:
+            save_file(state, beside, metadata=metadata)
+        except SafetensorError as error:
+            raise InputError(f"{path} cannot be written ({error})") from None
 
 
 def load(path: Path) -> Any:
