@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import sentences
+from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Normalize
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, Transformer
@@ -331,6 +332,29 @@ def test_a_killed_run_goes_on_and_ends_as_if_nothing_had_happened(tiny_bert, tmp
     monkeypatch.setenv("EMBEDLIFT_CACHE", str(tmp_path / "fresh"))
     run(str(tiny_bert), [corpus], output=tmp_path / "uninterrupted", cache=cache)
     assert weights(out) == weights(tmp_path / "uninterrupted")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (Exception("No space left on device (os error 28)"), InputError),  # as tokenizers says it
+        (SafetensorError("I/O error: No space left on device (os error 28)"), InputError),
+        (TypeError("a mistake of ours"), TypeError),
+    ],
+    ids=repr,
+)
+def test_a_disk_that_fills_while_the_model_is_saved(tiny_bert, tmp_path, monkeypatch, error, told):
+    """What was encoded stays for the same command; a mistake of ours is not called a full disk."""
+
+    def fail(*_, **__):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SentenceTransformer, "save_pretrained", fail)
+        with pytest.raises(told, match="cannot be written .*free some space" if told is InputError else "mistake"):
+            run(tiny_bert, CORPUS, output=tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["out.partial"]
+    assert run(tiny_bert, CORPUS, output=tmp_path / "out").resumed
 
 
 def test_a_finished_model_needs_overwrite(tiny_bert, tmp_path):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 from sentence_transformers.base.modules import Dense, Normalize
 
 from embedlift import backbone
@@ -241,7 +240,9 @@ def _save(record: Adaptation, work: PartialFolder) -> None:
     folder = work.path / "model"
     try:
         record.model.save_pretrained(str(folder), create_model_card=False)
-    except SafetensorError as error:
+    except Exception as error:  # the libraries in Rust that write weights and tokenizer share no class for a full disk
+        if "os error" not in str(error):
+            raise
         raise InputError(f"{folder} cannot be written ({error}): free some space and repeat the command") from error
     write_model_card(
         folder / "README.md",
