@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 from conftest import sentences
+from plain_process import encode_without_embedlift
+from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Normalize
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, Transformer
@@ -50,26 +52,6 @@ def test_the_model_does_what_the_method_says(folder, method):
     assert distance(found, expected) < 1e-3
     if method == "whitening":
         np.testing.assert_allclose(np.cov(found.T), np.eye(31 if folder.name == "tiny-bert" else 32), atol=1e-2)
-
-
-PLAIN = """
-import json, sys
-sys.modules["embedlift"] = None  # importing it raises ImportError
-import numpy as np
-from sentence_transformers import SentenceTransformer
-texts = json.loads(sys.argv[1])
-for folder in sys.argv[2:]:
-    np.save(folder.replace("/", "_") + ".npy", SentenceTransformer(folder, device="cpu").encode(texts))
-"""
-
-
-def encode_without_embedlift(folders, texts, elsewhere):
-    """Vectors from another process, elsewhere, in which this package cannot be imported."""
-    elsewhere.mkdir()
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    command = [sys.executable, "-c", PLAIN, json.dumps(texts), *map(str, folders)]
-    subprocess.run(command, cwd=elsewhere, env=environment, check=True, capture_output=True, timeout=120)
-    return [np.load(elsewhere / (str(folder).replace("/", "_") + ".npy")) for folder in folders]
 
 
 def test_moved_models_give_the_same_vectors_without_this_package(tiny_bert, tiny_llama, tmp_path):
@@ -329,6 +311,29 @@ def test_a_killed_run_goes_on_and_ends_as_if_nothing_had_happened(tiny_bert, tmp
     monkeypatch.setenv("EMBEDLIFT_CACHE", str(tmp_path / "fresh"))
     run(str(tiny_bert), [corpus], output=tmp_path / "uninterrupted", cache=cache)
     assert weights(out) == weights(tmp_path / "uninterrupted")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (Exception("No space left on device (os error 28)"), InputError),  # as tokenizers says it
+        (SafetensorError("I/O error: No space left on device (os error 28)"), InputError),
+        (TypeError("a mistake of ours"), TypeError),
+    ],
+    ids=repr,
+)
+def test_a_disk_that_fills_while_the_model_is_saved(tiny_bert, tmp_path, monkeypatch, error, told):
+    """What was encoded stays for the same command; a mistake of ours is not called a full disk."""
+
+    def fail(*_, **__):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SentenceTransformer, "save_pretrained", fail)
+        with pytest.raises(told, match="cannot be written .*free some space" if told is InputError else "mistake"):
+            run(tiny_bert, CORPUS, output=tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["out.partial"]
+    assert run(tiny_bert, CORPUS, output=tmp_path / "out").resumed
 
 
 def test_a_finished_model_needs_overwrite(tiny_bert, tmp_path):

