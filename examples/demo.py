@@ -80,13 +80,15 @@ def main() -> None:
     pooling = ranked[0]
     in_context = next(name for name in ranked if name != WORDS)
     adapted = {
-        name: adapt(base, name, sentences[:SENTENCES], folder / "model" if name == pooling else None)
+        (name, method): adapt(base, name, method, sentences[:SENTENCES], folder / f"{name.replace(':', '-')}-{method}")
         for name in (WORDS, in_context)
+        for method in ("whitening", "flow")
     }
     compare(base, adapted, pooling, pairs)
-    show_queries(base, adapted[pooling].model, pooling, [second for _, second in pairs])
-    show_isotropy(adapted[pooling])
-    show_use(folder / "model")
+    chosen = adapted[pooling, "whitening"]
+    show_queries(base, chosen.model, pooling, [second for _, second in pairs])
+    show_isotropy(chosen)
+    show_use(folder / f"{pooling.replace(':', '-')}-whitening")
     console.print(f"\n{time.perf_counter() - started:.0f} s on {os.cpu_count()} cores, torch {torch.__version__}")
 
 
@@ -119,13 +121,13 @@ def rank_poolings(base: SentenceTransformer, sentences: list[str], pairs: Pairs)
     return ranked
 
 
-def adapt(base: SentenceTransformer, pooling: str, sentences: list[str], output: Path | None) -> Adaptation:
+def adapt(base: SentenceTransformer, pooling: str, method: str, sentences: list[str], output: Path) -> Adaptation:
     """The main job: what ``embedlift adapt`` does."""
-    with step(f"Adapting {pooling} to {len(sentences):,} sentences without labels") as report:
-        return run(base, sentences, method="whitening", pooling=pooling, output=output, progress=report)
+    with step(f"Adapting {pooling} by {method} to {len(sentences):,} sentences without labels") as report:
+        return run(base, sentences, method=method, pooling=pooling, output=output, progress=report)
 
 
-def compare(base: SentenceTransformer, adapted: dict[str, Adaptation], chosen: str, pairs: Pairs) -> None:
+def compare(base: SentenceTransformer, adapted: dict[tuple[str, str], Adaptation], chosen: str, pairs: Pairs) -> None:
     """Print how well first paragraphs find their second among all, for the pairs that chose nothing."""
     second = [pair[1] for pair in pairs]
     relevant = np.arange(DEVELOPMENT_PAIRS, len(pairs))
@@ -137,11 +139,12 @@ def compare(base: SentenceTransformer, adapted: dict[str, Adaptation], chosen: s
             return known_item_ranks(encoder.encode(queries), encoder.encode(second, progress=report), relevant)
 
     rows = {"TF-IDF (words, no model)": tf_idf_ranks(queries, second, relevant)}
-    for name, record in adapted.items():
+    for (name, method), record in adapted.items():
         source = f"SmolLM2, {name}{' (word embeddings)' if name == WORDS else ''}"
-        rows[f"{source}, before"] = search(source, Encoder(base, pooling=name).model)
-        label = f"{source}, after whitening{' <- chosen' if name == chosen else ''}"
-        rows[label] = search(source, record.model)
+        if f"{source}, before" not in rows:
+            rows[f"{source}, before"] = search(source, Encoder(base, pooling=name).model)
+        mark = " <- chosen" if (name, method) == (chosen, "whitening") else ""
+        rows[f"{source}, after {method}{mark}"] = search(source, record.model)
     minilm = "all-MiniLM-L6-v2, an off-the-shelf model tuned with labels"
     rows[minilm] = search(minilm, Encoder("packaged:all-minilm-l6-v2").model)
     title = (
