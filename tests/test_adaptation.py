@@ -12,6 +12,7 @@ import torch
 from conftest import sentences
 from plain_process import encode_without_embedlift
 from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Normalize
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, Transformer
@@ -209,7 +210,9 @@ def test_other_dtypes_reach_the_saved_model(tiny_bert, tmp_path, dtype):
     options = {"pooling": "first-last-avg", "dim": 16}
     model = run(tiny_bert, CORPUS, dtype=dtype, output=tmp_path / "out", **options).model
     expected = embedlift.adapt(tiny_bert, CORPUS, **options).encode(NEW)
-    vectors = Encoder(tmp_path / "out", dtype=dtype).encode(NEW)
+    loaded = Encoder(tmp_path / "out", dtype=dtype)
+    assert {str(parameter.dtype) for parameter in loaded.model.parameters()} == {f"torch.{dtype}"}
+    vectors = loaded.encode(NEW)
     assert np.isfinite(vectors).all()
     assert distance(vectors, Encoder(model).encode(NEW)) < TOLERANCE[dtype]
     cosines = (vectors * expected).sum(1) / np.linalg.norm(vectors, axis=1) / np.linalg.norm(expected, axis=1)
@@ -311,6 +314,40 @@ def test_a_killed_run_goes_on_and_ends_as_if_nothing_had_happened(tiny_bert, tmp
     monkeypatch.setenv("EMBEDLIFT_CACHE", str(tmp_path / "fresh"))
     run(str(tiny_bert), [corpus], output=tmp_path / "uninterrupted", cache=cache)
     assert weights(out) == weights(tmp_path / "uninterrupted")
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"method": "center"},
+        {"dim": 4},
+        {"pooling": "cls"},
+        {"layers": 1},
+        {"max_length": 9},
+        {"prompt": "say "},
+        {"dtype": "float16"},
+        {"seed": 1},
+        {"corpus": CORPUS[1:]},
+        {"model": "other"},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_unfinished_work_of_other_settings_is_refused(tiny_bert, tmp_path, changed):
+    """Also where the names are the same and the content is not."""
+    folder = shutil.copytree(tiny_bert, tmp_path / "m")
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, CORPUS, output=tmp_path / "out", progress=interrupted)
+    if changed.pop("model", None):
+        tensors = load_file(folder / "model.safetensors")
+        tensors["embeddings.word_embeddings.weight"] *= 2
+        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(InputError, match="unfinished work with other settings"):
+        run(folder, changed.pop("corpus", CORPUS), output=tmp_path / "out", **changed)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "out.partial"]
 
 
 @pytest.mark.parametrize(

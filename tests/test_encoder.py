@@ -1,3 +1,4 @@
+import shutil
 import warnings
 
 import numpy as np
@@ -9,6 +10,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Normalize
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, Transformer
 from test_backbone import POOLINGS
+from transformers import AutoTokenizer
 
 from embedlift import encoder as encoder_module
 from embedlift.encoder import Encoder
@@ -112,6 +114,7 @@ def test_padded_tokens_stay_within_the_budget(folder):
     texts = sentences(300, seed=5)
     encoder.encode(texts)
     assert all(count * length <= 100 for count, length in encoder.shapes)
+    assert all((count + 1) * length > 100 for count, length in encoder.shapes[:-1]), "and fill it"
     lengths = sum(len(encoder.model.tokenizer(text)["input_ids"]) for text in texts)
     padded = sum(count * length for count, length in encoder.shapes)
     assert padded < 1.1 * lengths, "sorted by token count, little is padding"
@@ -245,6 +248,20 @@ def test_prompts_are_those_of_sentence_transformers(tiny_bert, tmp_path, prompt,
     assert distance(SentenceTransformer(str(tmp_path / "m")).encode(texts), expected) < 1e-5
 
 
+def test_no_chat_template_wraps_a_sentence(tiny_llama, tmp_path):
+    """Instruct models bring one; neither the encoder nor the saved model may apply it."""
+    folder = shutil.copytree(tiny_llama, tmp_path / "chat")
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.chat_template = "{% for message in messages %}you said {{ message.content }} then{% endfor %}"
+    tokenizer.save_pretrained(folder)
+    texts, encoder = sentences(10), Encoder(folder)
+    expected = Encoder(tiny_llama).encode(texts)
+    assert distance(encoder.encode(texts), expected) < 1e-6
+    encoder.model.save_pretrained(str(tmp_path / "m"), create_model_card=False)
+    assert distance(SentenceTransformer(str(tmp_path / "m")).encode(texts), expected) < 1e-5
+    assert SentenceTransformer(str(tmp_path / "m")).tokenizer.chat_template is None
+
+
 def test_a_prompt_changes_the_vectors(tiny_bert):
     texts = sentences(5)
     assert distance(Encoder(tiny_bert, prompt="say ").encode(texts), Encoder(tiny_bert).encode(texts)) > 0.01
@@ -278,6 +295,13 @@ def test_the_fingerprint_knows_what_decides_a_vector(tiny_bert, options):
     same.encode(sentences(3))
     assert same.fingerprint() == Encoder(str(tiny_bert)).fingerprint()
     assert Encoder(tiny_bert, **options).fingerprint() != same.fingerprint()
+
+
+def test_the_fingerprint_knows_truncated_dimensions(tiny_bert):
+    model = Encoder(tiny_bert).model
+    before = Encoder(model).fingerprint()
+    model.truncate_dim = 5
+    assert Encoder(model).fingerprint() != before
 
 
 def test_the_fingerprint_knows_the_weights(tiny_bert):
