@@ -9,6 +9,8 @@ import pytest
 import torch
 
 os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["OMP_NUM_THREADS"] = "1"  # tiny models gain nothing by threads, which wait for each other on a busy machine
+torch.set_num_threads(1)
 
 WORDS = """a the of to and in is it you that he was for on are with as his they be at one have this from or had by hot
 word but what some we can out other were all there when up use your how said an each she which do their time if will

@@ -9,7 +9,7 @@ from conftest import sentences
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Normalize
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, Transformer
-from test_backbone import POOLINGS
+from test_layers import POOLINGS
 from transformers import AutoTokenizer
 
 from embedlift import encoder as encoder_module

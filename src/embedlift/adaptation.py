@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sentence_transformers.base.modules import Normalize
 
-from embedlift import backbone
 from embedlift._version import __version__
 from embedlift.cache import CachedEncoder
 from embedlift.corpus import Corpus, read_corpus
@@ -21,6 +20,7 @@ from embedlift.encoder import Encoder
 from embedlift.errors import InputError
 from embedlift.files import PartialFolder, written_whole
 from embedlift.functional import isotropy
+from embedlift.layers import with_modules
 from embedlift.model_card import write_model_card
 from embedlift.modules import as_modules, bundle_sources
 from embedlift.transforms import TRANSFORMS, make_transform, transform_name
@@ -194,9 +194,9 @@ def attach(model: SentenceTransformer, transform: Any) -> SentenceTransformer:
     A model that ends in normalised vectors ends in normalised vectors again.
     """
     last = list(model)[-1]
-    before_truncation = backbone.with_modules(model, list(model)).get_embedding_dimension()
+    before_truncation = with_modules(model, list(model)).get_embedding_dimension()
     again = [Normalize()] if isinstance(last, Normalize) else []
-    return backbone.with_modules(model, [*model, *as_modules(transform, int(before_truncation)), *again])
+    return with_modules(model, [*model, *as_modules(transform, int(before_truncation)), *again])
 
 
 def library_versions() -> dict[str, str]:

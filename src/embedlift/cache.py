@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from embedlift import backbone
 from embedlift.corpus import check_texts
 from embedlift.encoder import Encoder, warn_without_tokens
 from embedlift.files import written_whole
+from embedlift.layers import split_after_pooling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +56,7 @@ class CachedEncoder:
 
     def __init__(self, encoder: Encoder, folder: Path | None = None) -> None:
         self.encoder = encoder
-        trunk, self._head = backbone.split_after_pooling(encoder.model)
+        trunk, self._head = split_after_pooling(encoder.model)
         self._trunk = Encoder(trunk, batch_tokens=encoder.batch_tokens)
         self.folder = (folder or default_folder()) / "vectors" / self._trunk.fingerprint()
         self.truncated = 0

@@ -14,6 +14,7 @@ import torch
 from embedlift import backbone
 from embedlift.corpus import check_texts, repair_surrogates
 from embedlift.errors import InputError
+from embedlift.layers import reads_plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -172,7 +173,7 @@ class Encoder:
     def _batches(
         self, texts: list[str], truncated: NDArray[np.bool_], without_tokens: NDArray[np.bool_]
     ) -> Iterator[_Batch]:
-        if backbone.reads_plain_text(self.model):
+        if reads_plain_text(self.model):
             return self._token_batches(texts, truncated, without_tokens)
         return self._text_batches(texts)
 

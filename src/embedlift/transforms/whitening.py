@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from embedlift.functional.moments import Moments
 
+#: Relative spread below which vectors differ by the rounding of float32 alone.
+_ROUNDING = 1e-6
+
 
 class Whitening(AffineTransform):
     r"""Map vectors to zero mean and identity covariance, without labels.
@@ -95,7 +98,7 @@ class Whitening(AffineTransform):
             raise InputError(f"rcond must be at least 0 and below 1, got {self.rcond}")
 
     def _count_kept(self, variances: NDArray[np.float64], moments: Moments) -> int:
-        if variances[0] <= np.finfo(np.float64).eps * (moments.mean**2).mean():
+        if variances[0] <= _ROUNDING**2 * (moments.mean**2).mean():
             raise InputError(f"all {moments.count} vectors are identical: there is nothing to whiten")
         rank = int((variances > self.rcond * variances[0]).sum())
         wanted = self.n_components or len(variances)
