@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 MODEL = "packaged:smollm2-135m"
 WORDS = "mean:0"  # the mean of the word embeddings: no layer at work
 POOLINGS = (WORDS, "mean:1", "mean:0,1", "mean:2")
-DEVELOPMENT_PAIRS, DEVELOPMENT_SENTENCES, SENTENCES = 400, 2000, 8000
+DEVELOPMENT_PAIRS, DEVELOPMENT_SENTENCES, SENTENCES = 300, 1500, 6000
 QUERIES = (
     "Stop a running thread.",
     "Compute the median of a list of numbers.",
