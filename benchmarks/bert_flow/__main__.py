@@ -9,7 +9,10 @@ ablation-smollm2, curve-smollm2. Vectors are kept in $EMBEDLIFT_CACHE, so each m
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
+
+os.environ.setdefault("TQDM_DISABLE", "1")  # the GGUF reader draws bars of its own
 
 import transformers
 
