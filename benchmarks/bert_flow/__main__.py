@@ -2,7 +2,7 @@
 
 Usage: PYTHONPATH=benchmarks python -m bert_flow EXPERIMENT --data ../shared/data [--bert FOLDER] [--json FILE]
 
-EXPERIMENT: seven-sets, ablation, curve, qnli, edit-distance, anisotropy (these want --bert), minilm, smollm2,
+EXPERIMENT: seven-sets, poolings, ablation, curve, qnli, edit-distance, anisotropy (these want --bert), minilm, smollm2,
 ablation-smollm2, curve-smollm2. Vectors are kept in $EMBEDLIFT_CACHE, so each model reads each sentence once.
 """
 
@@ -21,6 +21,7 @@ from bert_flow.material import Report
 
 WITH_BERT = {
     "seven-sets": similarity.seven_sets,
+    "poolings": similarity.poolings,
     "ablation": likelihood.ablation,
     "curve": likelihood.curve,
     "qnli": pairs.qnli,

@@ -130,7 +130,9 @@ def _ablation(trial: Trial, title: str, seeds: int, report: Report) -> None:
     for name, changed in SETTINGS.items():
         rows.append(_row(name, lambda seed, changed=changed: Flow(**changed, seed=seed), trial, seeds))
         report.console.print(f"{rows[-1].label}: {rows[-1].values}")
-    report.table(f"{title}: settings, best likelihood first", sorted(rows, key=lambda row: np.mean(row.values[BITS])), 3)
+    report.table(
+        f"{title}: settings, best likelihood first", sorted(rows, key=lambda row: np.mean(row.values[BITS])), 3
+    )
     flows = [row for row in rows if row.label != rows[0].label]
     figures = [[float(np.mean(row.values[column])) for row in flows] for column in (BITS, STS)]
     report.console.print(f"rank correlation of bits with STS over these flows: {spearmanr(*figures).statistic:.2f}")

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 TRANSDUCTIVE = "transductive"
 MINILM, SMOLLM2 = "packaged:all-minilm-l6-v2", "packaged:smollm2-135m"
-#: Texts that have nothing to do with the tasks, and the nearest thing at hand to the NLI text of the paper.
-GENERAL = ("wikipedia", "snli_dev_test")
+#: The nearest thing at hand to the NLI text of the paper, and a text that has nothing to do with the tasks.
+NLI, GENERAL = "snli_dev_test", "wikipedia"
+GENERAL_SENTENCES = 15_000
 
 
 @dataclass(frozen=True)
@@ -88,37 +89,43 @@ def compare(
 
 
 def seven_sets(data: Path, bert: str, seeds: int, report: Report) -> None:
-    """The seven sets for a BERT-like model: fitting texts, methods, poolings; published rows beside them."""
+    """The seven sets for a BERT-like model: fitting texts and methods; published rows beside them."""
     tasks = load_tasks(data, SEVEN)
     extra = {name: load_tasks(data, [f"{name}:train", f"{name}:dev", name]) for name in ("STS-B", "SICK-R")}
     own = [distinct_sentences(extra.get(task.name, [task])) for task in tasks]
     train = [distinct_sentences(extra[name][:1]) for name in extra]
-    general = [FittingText(name, [read_sentences(data / "corpora" / f"{name}.txt")]) for name in GENERAL]
-    together = FittingText(f"all seven, {TRANSDUCTIVE}", [distinct_sentences(tasks)])
     texts = [
-        together,
+        FittingText(f"all seven, {TRANSDUCTIVE}", [distinct_sentences(tasks)]),
         FittingText(f"own text, {TRANSDUCTIVE}", own),
         FittingText("own train split only", train, tasks=(5, 6)),
-        *general,
+        _general(data, NLI),
+        _general(data, GENERAL),
     ]
     space = Space(bert, "first-last-avg")
     rows = compare(space, tasks, texts, methods.ALL, seeds, ("all", "wmean"))
     for aggregation in ("all", "wmean"):
         chosen = [row for row in [*published_rows(), *rows] if row.facts["aggregation"] == aggregation]
         report.table(f"{space.name}, first-last-avg; published rows: BERT-base", chosen)
+
+
+def poolings(data: Path, bert: str, seeds: int, report: Report) -> None:
+    """The same with other poolings."""
+    tasks = load_tasks(data, SEVEN)
+    texts = [FittingText(f"all seven, {TRANSDUCTIVE}", [distinct_sentences(tasks)]), _general(data, NLI)]
     for pooling in ("mean:0", "embedding-last-avg"):
         space = Space(bert, pooling)
-        rows = compare(space, tasks, [together, general[1]], methods.ALL, seeds, ("all",))
-        report.table(f"{space.name}, {pooling}", rows)
+        report.table(f"{space.name}, {pooling}", compare(space, tasks, texts, methods.ALL, seeds, ("all",)))
+
+
+def _general(data: Path, name: str) -> FittingText:
+    sentences = read_sentences(data / "corpora" / f"{name}.txt")[:GENERAL_SENTENCES]
+    return FittingText(f"{name}, {len(sentences)} sentences", [sentences])
 
 
 def minilm(data: Path, seeds: int, report: Report) -> None:
     """A model that was tuned with labels: does the flow add anything?"""
     tasks = load_tasks(data, SEVEN)
-    texts = [
-        FittingText(f"all seven, {TRANSDUCTIVE}", [distinct_sentences(tasks)]),
-        FittingText(GENERAL[1], [read_sentences(data / "corpora" / f"{GENERAL[1]}.txt")]),
-    ]
+    texts = [FittingText(f"all seven, {TRANSDUCTIVE}", [distinct_sentences(tasks)]), _general(data, NLI)]
     rows = compare(Space(MINILM), tasks, texts, methods.ALL, seeds, ("all",))
     report.table("all-MiniLM-L6-v2 (tuned with labels, on data that includes NLI and captions)", rows)
 
