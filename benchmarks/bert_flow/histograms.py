@@ -70,7 +70,8 @@ def main() -> None:
 def _describe(cosines: dict[str, NDArray[np.floating]]) -> str:
     different, same = cosines.values()
     auc = roc_auc_score(np.repeat([0, 1], len(same)), np.concatenate([different, same]))
-    return f"means {different.mean():.2f} and {same.mean():.2f}, AUC {auc:.3f}"
+    means = [round(float(values.mean()), 2) + 0.0 for values in (different, same)]  # + 0.0: no minus before a zero
+    return f"means {means[0]:.2f} and {means[1]:.2f}, AUC {auc:.3f}"
 
 
 def _panel(title: str, figures: str, cosines: dict[str, NDArray[np.floating]]) -> list[str]:

@@ -43,7 +43,8 @@ class Standardised:
 
     def fit(self, X: NDArray[np.float32]) -> Standardised:
         """Take mean and deviation."""
-        self._mean, self._std = X.mean(0), X.std(0)
+        self._mean, std = X.mean(0), X.std(0)
+        self._std = np.where(std == 0, 1, std)
         return self
 
     def transform(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
