@@ -221,31 +221,16 @@ def _trained(
     from embedlift.fine_tuning import fine_tune
 
     folder = None if work is None else work.path
+    options: dict[str, Any] = {"select_with": select_with, "seed": settings["seed"], "progress": progress}
     try:
-        outcome = fine_tune(
-            encoder,
-            rows,
-            settings["method"],
-            training,
-            folder=folder,
-            select_with=select_with,
-            seed=settings["seed"],
-            progress=progress,
-        )
+        outcome = fine_tune(encoder, rows, settings["method"], training, folder=folder, **options)
     except InputError:
         if work is not None and not any(work.path.glob("checkpoints/step-*")):
             work.discard()  # nothing is lost, and a command with other settings must not be refused
         raise
-    return Adaptation(
-        encoder.model,
-        settings,
-        rows.corpus,
-        outcome.truncated,
-        outcome.before,
-        outcome.after,
-        resumed=outcome.trained.resumed_from_step is not None,
-        training=outcome,
-    )
+    figures = (outcome.truncated, outcome.before, outcome.after)
+    resumed = outcome.trained.resumed_from_step is not None
+    return Adaptation(encoder.model, settings, rows.corpus, *figures, resumed=resumed, training=outcome)
 
 
 def _training_settings(

@@ -206,9 +206,8 @@ class _Run(TrainerCallback):
     @torch.no_grad()
     def load(self, file: Path) -> None:
         """Set all trained weights."""
-        found = load_file(file, device=str(self.model.device))
-        for name, tensor in self.weights.items():
-            tensor.copy_(found[name])
+        for name, tensor in load_file(file).items():
+            self.weights[name].copy_(tensor)
 
 
 class _Trainer(SentenceTransformerTrainer):
@@ -220,7 +219,7 @@ class _Trainer(SentenceTransformerTrainer):
         self.remove_callback(PrinterCallback)
 
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
-        """Leave the model card to this package."""
+        """Leave the model card to this package, which tells more and asks no hub."""
 
     def get_batch_sampler(self, dataset: Any, batch_size: int, drop_last: bool, **_: Any) -> DefaultBatchSampler:
         """Return the batches of the run, whatever the trainer would draw."""
@@ -294,10 +293,9 @@ def _readable_memory_errors(settings: TrainingSettings) -> Iterator[None]:
         yield
     except (MemoryError, RuntimeError) as error:  # on a CPU torch has no class of its own for it
         words = str(error).lower()
-        if not isinstance(error, MemoryError) and "out of memory" not in words and "allocate memory" not in words:
+        if not (isinstance(error, MemoryError) or "out of memory" in words or "allocate memory" in words):
             raise
         raise InputError(
-            f"out of memory while training: lower --batch-size (now {settings.batch_size}; --accumulate makes up for "
-            f"the steps, not for the negatives), --train-length (now {settings.train_length}) or --head-width (now "
-            f"{settings.head_width}), or pass --gradient-checkpointing"
+            f"out of memory while training: lower --batch-size (now {settings.batch_size}), --train-length (now "
+            f"{settings.train_length}) or --head-width (now {settings.head_width}), or pass --gradient-checkpointing"
         ) from error
