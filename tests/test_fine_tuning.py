@@ -126,7 +126,7 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_checkpoint(tiny_bert,
         return forward(self, *arguments) * (float("nan") if self.calls == 6 else 1)
 
     monkeypatch.setattr(SelfGuidedObjective, "forward", failing)
-    with pytest.raises(InputError, match=r"not a number at step 6 .*checkpoint of step 3 is kept .*Lower --lr"):
+    with pytest.raises(InputError, match=r"not a number at step 6 .*: lower --lr .*checkpoint of step 3 is kept"):
         train(tiny_bert, output=tmp_path / "out", epochs=2, checkpoint_steps=3)
     assert (tmp_path / "out.partial" / "checkpoints" / "step-00000003" / "weights.safetensors").exists()
     assert not (tmp_path / "out").exists()

@@ -268,6 +268,25 @@ def test_pairs(tiny_bert, tmp_path):
     assert np.mean(losses[-4:]) < np.mean(losses[:4])
 
 
+@pytest.mark.parametrize("pooling", ["mean", "max", "first-last-avg", "cls:1"])
+def test_other_poolings_of_the_student(tiny_bert, tmp_path, pooling):
+    record = train(tiny_bert, pooling=pooling, output=tmp_path / "out")
+    saved = SentenceTransformer(str(tmp_path / "out"), device="cpu")
+    assert distance(saved.encode(CORPUS[:8]), record.model.encode(CORPUS[:8])) < 1e-5
+    assert distance(saved.encode(CORPUS[:8]), Encoder(tiny_bert, pooling=pooling).encode(CORPUS[:8])) > 1e-3
+
+
+def test_a_model_that_is_no_transformer():
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+
+    words = Tokenizer(WordLevel({word: number for number, word in enumerate(["[UNK]", *"abc"])}, unk_token="[UNK]"))
+    static = SentenceTransformer(modules=[StaticEmbedding(words, embedding_dim=8)], device="cpu")
+    with pytest.raises(InputError, match="needs a transformer model; this one starts with StaticEmbedding"):
+        train(static)
+
+
 def test_options_that_change_how_the_same_is_computed(tiny_bert):
     plain = weights(train(tiny_bert).model)
     saving = weights(train(tiny_bert, gradient_checkpointing=True).model)

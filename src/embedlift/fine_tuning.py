@@ -83,7 +83,7 @@ def read_training_text(
         InputError: If a file or text cannot be used.
     """
     if method == "bt":
-        pairs = read_text_pairs(list(source), column)  # type: ignore[arg-type]
+        pairs = read_text_pairs([source] if isinstance(source, Path) else list(source), column)  # type: ignore[arg-type]
         corpus = read_corpus([*pairs.first, *pairs.second])
         columns = {"first": pairs.first, "second": pairs.second}
     else:

@@ -89,7 +89,8 @@ class SelfGuidedObjective(nn.Module):
         super().__init__()
         transformer = backbone.transformer_of(model)
         if transformer is None or not hasattr(transformer.model.config, "num_hidden_layers"):
-            raise InputError(f"--method {method} needs a transformer model; this one starts with {type(model[0])}")
+            first = type(model[0]).__name__
+            raise InputError(f"--method {method} needs a transformer model; this one starts with {first}")
         self.settings, self.method = settings, method
         self._trunk = tuple(backbone.until_pooling(model))  # a tuple hides it: the head alone is this module's own
         self.head = ProjectionHead(

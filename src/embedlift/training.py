@@ -102,6 +102,8 @@ def train(
                 args=_arguments(model, settings, folder, seed, prompt, run.total, selecting=score is not None),
                 train_dataset=Dataset.from_dict(columns),
             )
+            if trainer.args.world_size > 1:
+                raise InputError("training in several processes is not there yet: start a single one")
             if checkpoint is None:
                 run.judge(0)
             trainer.train(resume_from_checkpoint=str(checkpoint.path) if checkpoint else None)
@@ -153,12 +155,10 @@ class _Run(TrainerCallback):
             raise Diverged(self._divergence(step))
 
     def _divergence(self, step: int) -> str:
-        last = self.folder.newest()
-        kept = f"the checkpoint of step {last.step} is kept in {last.path}" if last else "no checkpoint was made yet"
-        return (
-            f"the loss is not a number at step {step} (loss {self.objective.last_loss.item()}); {kept}. Lower --lr, "
-            f"raise --temperature or leave --bf16 out; for that, remove {self.folder.path.parent} first"
-        )
+        last, work = self.folder.newest(), self.folder.path.parent
+        kept = f" (the checkpoint of step {last.step} is kept; remove {work} to start again)" if last else ""
+        what = f"the loss or its gradient is not a number at step {step} (loss {self.objective.last_loss.item():.3g})"
+        return f"{what}: lower --lr or raise --temperature{kept}"
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Forget the gradients, and judge the weights where that is due."""
