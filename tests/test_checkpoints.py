@@ -7,7 +7,7 @@ import pytest
 import torch
 from command_line import command as adapt_here
 from conftest import sentences
-from killed_training import adapt as killed_adapt
+from killed_training import Killer
 from safetensors.torch import load_file
 from training_runs import same, train, weights, write_dev_pairs
 
@@ -46,14 +46,21 @@ def whole(tiny_bert, tmp_path_factory):
     return folder / "corpus.txt", load_file(folder / "out" / "model.safetensors"), record
 
 
+@pytest.fixture(scope="module")
+def killer(tmp_path_factory):
+    killer = Killer(tmp_path_factory.mktemp("killer") / "log.txt")
+    yield killer
+    killer.close()
+
+
 @pytest.mark.parametrize("where", ["step", "step", "save"])
-def test_killed_and_started_again(tiny_bert, whole, tmp_path, where):
+def test_killed_and_started_again(tiny_bert, whole, killer, tmp_path, where):
     """The same bits as an uninterrupted run."""
     step = random.SystemRandom().randint(4, 13)  # of 14
     print("killed at step", step)  # noqa: T201 - shown if the test fails
     corpus, expected, straight = whole
     arguments = command(tiny_bert, corpus, tmp_path / "out")
-    assert killed_adapt(arguments, kill_at=step, where=where) == -9
+    assert killer.adapt(arguments, kill_at=step, where=where) == -9
     assert not (tmp_path / "out").exists()
     resumed = adapt_on_one_thread(arguments, tmp_path / "j.json")
     assert same(load_file(tmp_path / "out" / "model.safetensors"), expected)
