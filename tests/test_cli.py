@@ -68,6 +68,29 @@ def test_adapt_evaluate_encode(tmp_path, data, corpus, tiny_llama):
     ]
 
 
+def test_adapt_by_training(tmp_path, corpus, tiny_bert):
+    flags = "--temperature 0.05 --reg-weight 0.2 --lr 1e-4 --batch-size 8 --epochs 2 --warmup 0.2 --guide-layers 1..2 "
+    flags += "--guide-pooling max --head-width 16 --train-embeddings --max-steps 4 --checkpoint-steps 2 --accumulate 2 "
+    flags += "--gradient-checkpointing --bf16 --distinct --group-by-length --train-length 20 --clip 2 --weight-decay 0"
+    arguments = ["--corpus", corpus, "--output", tmp_path / "out", "--json", tmp_path / "a.json", *flags.split()]
+    done = command("adapt", tiny_bert, "--method", "sg-opt", *arguments)
+    assert done.code == 0, done.err
+    assert "4 steps; weights: last step, no labels used" in done.out
+    document = json.loads((tmp_path / "a.json").read_text())
+    assert document["resumed_from_step"] is None
+    assert document["training"]["steps"] == 4
+    assert len(document["training"]["losses"]) == 4
+    wanted = {
+        **{"temperature": 0.05, "reg_weight": 0.2, "lr": 1e-4, "batch_size": 8, "accumulate": 2, "epochs": 2},
+        **{"max_steps": 4, "warmup": 0.2, "weight_decay": 0.0, "clip": 2.0, "guide_layers": "1..2", "lora": None},
+        **{"guide_pooling": "max", "head_width": 16, "train_embeddings": True, "train_length": 20, "distinct": True},
+        **{"group_by_length": True, "checkpoint_steps": 2, "gradient_checkpointing": True, "bf16": True},
+    }
+    found = {name[7:]: value for name, value in document["settings"].items() if name.startswith("method.")}
+    assert found == wanted
+    assert len(SentenceTransformer(str(tmp_path / "out")).encode("the word")) == 32
+
+
 @pytest.mark.parametrize("aggregation", ["all", "mean", "wmean"])
 def test_the_json_of_evaluate(tmp_path, data, tiny_bert, aggregation):
     arguments = ["--data", data, "--tasks", "STS12, STS-B,STS12", "--json", tmp_path / "e.json"]
@@ -183,6 +206,17 @@ BAD = [
     (ADAPT + "two.csv", "two.csv:1: several columns (id, body): say which with --column"),
     (ADAPT + "two.csv --column text", "two.csv:1: no column 'text'"),
     (ADAPT + "fine.txt --method pca", "unknown method 'pca'"),
+    (ADAPT + "fine.txt --lr 1", "settings of training need a method that trains: sg, "),
+    (ADAPT + "fine.txt --method sg --set a=1", "--dim, --preset and --set need a method given by name that fits"),
+    (ADAPT + "fine.txt --method sg-opt --batch-size 1", "--batch-size must be at least 2, got 1"),
+    (ADAPT + "fine.txt --method sg-opt --batch-size 41", "40 rows to train on, fewer than a batch: lower --batch-size"),
+    (ADAPT + "fine.txt --method sg-opt --guide-layers 0..9", "hidden state 9, but the model has 0 to 2"),
+    (ADAPT + "fine.txt --method sg-opt --guide-pooling last", "--guide-pooling is out of its range: got 'last'"),
+    (ADAPT + "fine.txt --method sg-opt --select-with x.tsv", "x.tsv: no such file"),
+    (ADAPT + "fine.txt --method sg-opt --select-with two.csv", "two.csv:1: 1 columns where score, sentence, sentence"),
+    (ADAPT + "fine.txt --method sg-opt --dtype float16", "leave --dtype out; --bf16 computes in bfloat16"),
+    (ADAPT + "empty.txt --method sg-opt", "the corpus is empty"),
+    (ADAPT + "fine.txt --method bt", "fine.txt: bt needs a file of two columns"),
     (ADAPT + "fine.txt --method center --dim 3", "--dim is not for center"),
     (ADAPT + "fine.txt --dim 0", "--dim must be between 1 and the model's 32 dimensions, got 0"),
     (ADAPT + "fine.txt --dim 900", "--dim must be between 1 and the model's 32 dimensions, got 900"),

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import copy
+import hashlib
 import math
-import platform
-from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Normalize
 
 from embedlift._version import __version__
@@ -18,50 +17,29 @@ from embedlift.cache import CachedEncoder
 from embedlift.corpus import Corpus, read_corpus
 from embedlift.encoder import Encoder
 from embedlift.errors import InputError
-from embedlift.files import PartialFolder, written_whole
+from embedlift.files import PartialFolder
 from embedlift.functional import isotropy
-from embedlift.layers import with_modules
+from embedlift.layers import pooling_of, with_modules
 from embedlift.model_card import write_model_card
 from embedlift.modules import as_modules, bundle_sources
+from embedlift.record import Adaptation, library_versions, write_json
+from embedlift.training_settings import TRAINING_METHODS, TrainingSettings
 from embedlift.transforms import TRANSFORMS, make_transform, transform_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
-    from sentence_transformers import SentenceTransformer
 
     from embedlift.encoder import Progress
+    from embedlift.fine_tuning import TrainingText
+
+__all__ = ["METHODS", "Adaptation", "adapt", "attach", "library_versions", "run", "write_json"]
 
 #: What ``method`` may be by name; ``none`` keeps the pooled vectors as they are.
-METHODS = ("none", *TRANSFORMS)
+METHODS = ("none", *TRANSFORMS, *TRAINING_METHODS)
 
 _FIGURES_SAMPLE = 5000
-
-
-@dataclass(frozen=True)
-class Adaptation:
-    """A model that was adapted, and the record of how.
-
-    Attributes:
-        model: The sentence-transformers model.
-        settings: What decided the result, JSON-able.
-        corpus: What it was fitted on.
-        truncated: Texts of the corpus that were longer than the model's limit.
-        before: Label-free figures of the corpus's vectors before.
-        after: The same figures after.
-        versions: Of Python and of the libraries that took part.
-        resumed: Whether unfinished work of an earlier run was continued.
-    """
-
-    model: SentenceTransformer
-    settings: dict[str, Any]
-    corpus: Corpus
-    truncated: int
-    before: dict[str, float]
-    after: dict[str, float]
-    versions: dict[str, str] = field(default_factory=lambda: library_versions())
-    resumed: bool = False
 
 
 def adapt(
@@ -94,6 +72,8 @@ def run(
     dim: int | None = None,
     preset: str | None = None,
     method_settings: Mapping[str, Any] | None = None,
+    training: TrainingSettings | None = None,
+    select_with: Path | None = None,
     max_length: int | None = None,
     prompt: str | None = None,
     dtype: str = "float32",
@@ -119,6 +99,8 @@ def run(
         dim: Dimensions of the new vectors (whitening).
         preset: Name of a set of settings of the method, such as ``paper`` for the flow.
         method_settings: Arguments of the method's class, such as ``{"shrinkage": "oas"}``.
+        training: Settings of ``TRAINING_METHODS``.
+        select_with: File of labelled pairs (score, sentence, sentence) that choose between checkpoints in training.
         max_length: Longest input in tokens.
         prompt: Name of a prompt or its text.
         dtype: Of the weights.
@@ -136,14 +118,18 @@ def run(
         raise InputError(f"--seed must be at least 0, got {seed}")
     if isinstance(method, str) and method not in METHODS:
         raise InputError(f"unknown method {method!r}: choose one of {', '.join(METHODS)}")
-    transform = None if method == "none" else method
+    trains = isinstance(method, str) and method in TRAINING_METHODS
+    training = _training_settings(method, training, select_with, dtype) if trains else training
+    if not trains and (training is not None or select_with is not None):
+        raise InputError(f"settings of training need a method that trains: {', '.join(TRAINING_METHODS)}")
+    transform = None if method == "none" or trains else method
     if isinstance(transform, str):
         transform = make_transform(transform, dim=dim, preset=preset, seed=seed, settings=method_settings)
-    elif dim is not None or preset is not None or method_settings:
-        raise InputError("--dim, --preset and --set need a method given by name that is not none")
-    texts = read_corpus(corpus, column)
+    elif (dim, preset, method_settings or None) != (None, None, None):
+        raise InputError("--dim, --preset and --set need a method given by name that fits a transform")
+    texts, rows = _read(corpus, method, training, column)
     encoder = Encoder(
-        model,
+        copy.deepcopy(model) if trains and isinstance(model, SentenceTransformer) else model,
         pooling=pooling,
         layers=layers,
         prompt=prompt,
@@ -151,6 +137,7 @@ def run(
         dtype=dtype,
         device=device,
         batch_tokens=batch_tokens,
+        one_token=trains,
     )
     if dim is not None and not 1 <= dim <= encoder.dimension:
         raise InputError(f"--dim must be between 1 and the model's {encoder.dimension} dimensions, got {dim}")
@@ -159,7 +146,7 @@ def run(
         "model": model if isinstance(model, str) else str(model) if isinstance(model, Path) else type(model).__name__,
         "model_digest": encoder.fingerprint(),
         "method": method if isinstance(method, str) else transform_name(method),
-        "pooling": pooling,
+        "pooling": pooling or (pooling_of(encoder.model) if trains else None),
         "layers": layers,
         "max_length": int(longest) if longest and math.isfinite(longest) else None,
         "prompt": encoder.prompt,
@@ -168,7 +155,43 @@ def run(
         "corpus_digest": texts.digest,
         "embedlift": __version__,
     } | {f"method.{name}": value for name, value in (transform.get_params() if transform else {}).items()}
+    if training is not None and rows is not None:
+        settings |= {f"method.{name}": value for name, value in training.as_dict().items()}
+        settings |= {"rows_digest": rows.digest, "select_with": _digest(select_with)}
     work = PartialFolder(output, settings, overwrite=overwrite) if output is not None else None
+    if training is not None and rows is not None:
+        record = _trained(encoder, rows, settings, training, work, select_with, progress)
+    else:
+        record = _fitted(encoder, texts, settings, transform, work, cache=cache, progress=progress)
+    if work is not None:
+        _save(record, work)
+    return record
+
+
+def _read(
+    corpus: Sequence[str | Path] | Iterable[str], method: Any, training: TrainingSettings | None, column: str | None
+) -> tuple[Corpus, TrainingText | None]:
+    """Return the corpus and, for methods that train, the rows in their order."""
+    if training is None:
+        return read_corpus(corpus, column), None
+    from embedlift.fine_tuning import read_training_text
+
+    rows = read_training_text(corpus, method, training, column)
+    return rows.corpus, rows
+
+
+def _fitted(
+    encoder: Encoder,
+    texts: Corpus,
+    settings: dict[str, Any],
+    transform: Any,
+    work: PartialFolder | None,
+    *,
+    cache: bool,
+    progress: Progress | None,
+) -> Adaptation:
+    """Fit a transform on the encoder's vectors, and put it behind the encoder."""
+    seed = settings["seed"]
     vectors, truncated = _encode(encoder, texts, work, cache=cache, progress=progress)
     sample = _sample(vectors, seed)
     before = isotropy.summary(sample, seed) if len(sample) > 1 else {}
@@ -182,10 +205,46 @@ def run(
             raise
         adapted = attach(encoder.model, transform)
         after = isotropy.summary(transform.transform(sample), seed) if len(sample) > 1 else {}
-    record = Adaptation(adapted, settings, texts, truncated, before, after, resumed=bool(work and work.resumed))
-    if work is not None:
-        _save(record, work)
-    return record
+    return Adaptation(adapted, settings, texts, truncated, before, after, resumed=bool(work and work.resumed))
+
+
+def _trained(
+    encoder: Encoder,
+    rows: TrainingText,
+    settings: dict[str, Any],
+    training: TrainingSettings,
+    work: PartialFolder | None,
+    select_with: Path | None,
+    progress: Progress | None,
+) -> Adaptation:
+    """Train the encoder itself."""
+    from embedlift.fine_tuning import fine_tune
+
+    folder = None if work is None else work.path
+    options: dict[str, Any] = {"select_with": select_with, "seed": settings["seed"], "progress": progress}
+    try:
+        outcome = fine_tune(encoder, rows, settings["method"], training, folder=folder, **options)
+    except InputError:
+        if work is not None and not any(work.path.glob("checkpoints/step-*")):
+            work.discard()  # nothing is lost, and a command with other settings must not be refused
+        raise
+    figures = (outcome.truncated, outcome.before, outcome.after)
+    resumed = outcome.trained.resumed_from_step is not None
+    return Adaptation(encoder.model, settings, rows.corpus, *figures, resumed=resumed, training=outcome)
+
+
+def _training_settings(
+    method: str, training: TrainingSettings | None, select_with: Path | None, dtype: str
+) -> TrainingSettings:
+    if dtype != "float32":
+        raise InputError(f"--method {method} trains float32 weights: leave --dtype out; --bf16 computes in bfloat16")
+    if select_with is not None and not select_with.is_file():
+        raise InputError(f"{select_with}: no such file")
+    return training or TrainingSettings()
+
+
+def _digest(file: Path | None) -> str | None:
+    return None if file is None else hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def attach(model: SentenceTransformer, transform: Any) -> SentenceTransformer:
@@ -197,12 +256,6 @@ def attach(model: SentenceTransformer, transform: Any) -> SentenceTransformer:
     before_truncation = with_modules(model, list(model)).get_embedding_dimension()
     again = [Normalize()] if isinstance(last, Normalize) else []
     return with_modules(model, [*model, *as_modules(transform, int(before_truncation)), *again])
-
-
-def library_versions() -> dict[str, str]:
-    """Return the versions that a result depends on."""
-    libraries = ("torch", "transformers", "sentence-transformers", "numpy", "scipy", "scikit-learn")
-    return {"embedlift": __version__, "python": platform.python_version()} | {name: version(name) for name in libraries}
 
 
 def _encode(
@@ -240,20 +293,6 @@ def _save(record: Adaptation, work: PartialFolder) -> None:
         before=record.before,
         after=record.after,
         versions=record.versions,
+        training=record.training.as_dict() if record.training else None,
     )
     work.finish(folder)
-
-
-def write_json(path: Path, record: Adaptation) -> None:
-    """Write the record of an adaptation, without its model."""
-    corpus = {key: value for key, value in asdict(record.corpus).items() if key != "texts"}
-    document = {
-        "schema_version": 1,
-        "settings": record.settings,
-        "versions": record.versions,
-        "corpus": corpus | {"distinct": len(record.corpus.texts), "truncated": record.truncated},
-        "figures": {"before": record.before, "after": record.after},
-        "resumed": record.resumed,
-    }
-    with written_whole(path) as beside:
-        beside.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

@@ -60,6 +60,7 @@ def load(
     max_length: int | None = None,
     dtype: str = "float32",
     device: str | None = None,
+    one_token: bool = False,
 ) -> SentenceTransformer:
     """Return a model of stock sentence-transformers modules.
 
@@ -71,6 +72,8 @@ def load(
         max_length: Longest input in tokens; by default the model's own limit, at most 512 for plain models.
         dtype: Of the weights, whatever the files hold: ``float32``, ``bfloat16`` or ``float16``.
         device: For torch; by default the accelerator if there is one.
+        one_token: Let the default for plain models be the token that has seen the whole text: ``cls`` in encoders,
+            ``last`` in decoders.
 
     Raises:
         InputError: If there is no such model, or if it cannot be cut or pooled as asked.
@@ -86,7 +89,7 @@ def load(
     else:
         with torch.random.fork_rng():
             torch.manual_seed(0)  # weights that the files lack, such as an unused pooler, are drawn at random
-            model = _load_by_name(str(name), DTYPES[dtype], device)
+            model = _load_by_name(str(name), DTYPES[dtype], device, one_token=one_token)
     if layers is not None:
         keep_layers(required_transformer(model, "--layers"), layers)
     if spec is not None:
@@ -96,18 +99,18 @@ def load(
     return model.eval()
 
 
-def _load_by_name(name: str, dtype: torch.dtype, device: str | None) -> SentenceTransformer:
+def _load_by_name(name: str, dtype: torch.dtype, device: str | None, *, one_token: bool) -> SentenceTransformer:
     path = _packaged_path(name.removeprefix("packaged:")) if name.startswith("packaged:") else Path(name)
     if path.suffix == ".gguf":
-        return _plain_model(path, dtype, device)
+        return _plain_model(path, dtype, device, one_token=one_token)
     looks_local = path.exists() or name.startswith((".", "/", "~")) or name.count("/") > 1
     if looks_local:
         _check_folder(path)
     with _readable_errors(name):
         if path.exists() and not (path / "modules.json").exists():
-            return _plain_model(path, dtype, device)
+            return _plain_model(path, dtype, device, one_token=one_token)
         if not path.exists() and not is_sentence_transformer_model(name):
-            return _plain_model(name, dtype, device)
+            return _plain_model(name, dtype, device, one_token=one_token)
         model = SentenceTransformer(
             str(path) if path.exists() else name,
             device=device,
@@ -163,8 +166,8 @@ def _readable_errors(name: str) -> Iterator[None]:
         ) from error
 
 
-def _plain_model(source: str | Path, dtype: torch.dtype, device: str | None) -> SentenceTransformer:
-    """A language model that was never a sentence encoder: its text path, and mean pooling."""
+def _plain_model(source: str | Path, dtype: torch.dtype, device: str | None, *, one_token: bool) -> SentenceTransformer:
+    """A language model that was never a sentence encoder: its text path, and pooling over all tokens or one."""
     folder, shared = str(source), {}
     if isinstance(source, Path) and source.suffix == ".gguf":
         if not source.is_file():
@@ -188,8 +191,17 @@ def _plain_model(source: str | Path, dtype: torch.dtype, device: str | None) -> 
     transformer.tokenizer.chat_template = None
     limits = [transformer.max_seq_length, positions_of(transformer), DEFAULT_MAX_LENGTH]
     transformer.max_seq_length = min(limit for limit in limits if limit is not None)
-    pooling = Pooling(transformer.get_embedding_dimension(), "mean")
+    one = "lasttoken" if one_token and _looks_back_only(transformer.model) else "cls"
+    pooling = Pooling(transformer.get_embedding_dimension(), one if one_token else "mean")
     return SentenceTransformer(modules=[transformer, pooling], device=device)
+
+
+@torch.no_grad()
+def _looks_back_only(model: Any) -> bool:
+    """Whether a token's vector ignores what follows it: tried, since configurations don't tell it reliably."""
+    ends = torch.tensor([[1, 2, 2], [1, 3, 3]], device=model.device)
+    first = model.eval()(input_ids=ends, attention_mask=torch.ones_like(ends)).last_hidden_state[:, 0]
+    return torch.equal(first[0], first[1])
 
 
 def _forget_quantisation(model: Any) -> None:

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import json
 import sys
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,7 @@ class Corpus:
         repeated: Rows left out because the same text came before.
         repaired: Texts in which lone surrogates were replaced by U+FFFD.
         digest: SHA-256 of the texts in order.
+        sequence: Place in ``texts`` of every row that is not blank, in order: what tells repeats.
     """
 
     texts: list[str]
@@ -46,6 +48,7 @@ class Corpus:
     repeated: int
     repaired: int
     digest: str
+    sequence: array[int]
 
 
 def read_corpus(source: Sequence[str | Path] | Iterable[str], column: str | None = None) -> Corpus:
@@ -68,7 +71,8 @@ def read_corpus(source: Sequence[str | Path] | Iterable[str], column: str | None
 
 
 def _collect(rows: Iterable[Row]) -> Corpus:
-    texts: dict[str, None] = {}
+    texts: dict[str, int] = {}
+    sequence = array("q")
     count = blank = repeated = repaired = 0
     digest = hashlib.sha256()
     for text, _ in rows:
@@ -77,13 +81,15 @@ def _collect(rows: Iterable[Row]) -> Corpus:
         repaired += whole != text
         if not whole.strip():
             blank += 1
-        elif whole in texts:
+            continue
+        if whole in texts:
             repeated += 1
         else:
-            texts[whole] = None
+            texts[whole] = len(texts)
             encoded = whole.encode()
             digest.update(len(encoded).to_bytes(8, "little") + encoded)
-    return Corpus(list(texts), count, blank, repeated, repaired, digest.hexdigest())
+        sequence.append(texts[whole])
+    return Corpus(list(texts), count, blank, repeated, repaired, digest.hexdigest(), sequence)
 
 
 def check_sequence(texts: Any, name: str) -> list[Any]:

@@ -72,6 +72,7 @@ class Encoder:
         dtype: ``float32``, ``bfloat16`` or ``float16``.
         device: For torch.
         batch_tokens: Tokens in a batch, padding included; by default ``BATCH_TOKENS``.
+        one_token: Let the default pooling of plain models be ``cls`` or ``last`` (decoders) instead of ``mean``.
 
     Attributes:
         model: The sentence-transformers model; it gives the same vectors without this class.
@@ -92,11 +93,18 @@ class Encoder:
         dtype: str = "float32",
         device: str | None = None,
         batch_tokens: int | None = None,
+        one_token: bool = False,
     ) -> None:
         if batch_tokens is not None and batch_tokens < 1:
             raise InputError(f"--batch-tokens must be at least 1, got {batch_tokens}")
         self.model = backbone.load(
-            model, pooling=pooling, layers=layers, max_length=max_length, dtype=dtype, device=device
+            model,
+            pooling=pooling,
+            layers=layers,
+            max_length=max_length,
+            dtype=dtype,
+            device=device,
+            one_token=one_token,
         )
         self.batch_tokens = batch_tokens or BATCH_TOKENS
         self.prompt = _use_prompt(self.model, prompt)

@@ -73,10 +73,22 @@ def with_modules(
 
 def split_after_pooling(model: SentenceTransformer) -> tuple[SentenceTransformer, list[nn.Module]]:
     """Return the costly part of a model, up to its pooling, as a model of its own, and the modules that follow."""
+    trunk = until_pooling(model)
+    return with_modules(model, trunk), list(model)[len(trunk) :]
+
+
+def until_pooling(model: SentenceTransformer) -> list[nn.Module]:
+    """Return the modules up to the pooling; the first alone if there is none."""
     modules = list(model)
     ends = [index + 1 for index, module in enumerate(modules) if isinstance(module, Pooling)]
-    end = ends[-1] if ends else 1
-    return with_modules(model, modules[:end]), modules[end:]
+    return modules[: ends[-1] if ends else 1]
+
+
+def pooling_of(model: SentenceTransformer) -> str | None:
+    """Return the model's pooling over tokens, in the words of :meth:`PoolingSpec.parse`, or None."""
+    modes = [str(module.pooling_mode) for module in model if isinstance(module, Pooling)]
+    names = {mode: name for name, mode in _TOKEN_POOLING.items()}
+    return names.get(modes[0], modes[0]) if modes else None
 
 
 def transformer_of(model: SentenceTransformer) -> Transformer | None:

@@ -24,6 +24,10 @@ _CITATIONS = {
     "arXiv:2103.15316",
     "flow": "Li et al. (2020), On the Sentence Embeddings from Pre-trained Language Models, arXiv:2011.05864",
     "center": "Mu, Viswanath (2018), All-but-the-Top, arXiv:1702.01417",
+    **dict.fromkeys(
+        ("sg", "bt"),
+        "Kim, Yoo, Lee (2021), Self-Guided Contrastive Learning for BERT Sentence Representations, arXiv:2106.07345",
+    ),
 }
 
 _TEMPLATE = """---
@@ -35,9 +39,9 @@ tags:
 - embedlift
 ---
 
-# Sentence embeddings from `{model}`, adapted without labels
+# Sentence embeddings from `{model}`, adapted {labels}
 
-Made by [embedlift](https://pypi.org/project/embedlift/) with method **{method}**. No label was used.
+Made by [embedlift](https://pypi.org/project/embedlift/) with method **{method}**. {labels_sentence}
 
 ```python
 from sentence_transformers import SentenceTransformer
@@ -46,7 +50,7 @@ model = SentenceTransformer("path/to/this/folder")
 vectors = model.encode(["A first sentence.", "And a second one."])
 ```
 
-## Fitted on
+{training}## Fitted on
 
 {size} distinct texts ({rows} rows read, {blank} blank and {repeated} repeated ones left out; {truncated} texts were
 longer than the model's limit and were cut). SHA-256 of the texts: `{digest}`.
@@ -78,6 +82,35 @@ def _citation(method: str) -> str:
     return cited[0] if cited else "See the documentation of embedlift."
 
 
+def _training_section(training: dict[str, Any] | None) -> str:
+    if training is None:
+        return ""
+    losses = list(training["losses"].values())
+    lines = [
+        f"- Steps: {training['steps']}"
+        + (
+            f", interrupted and resumed from step {training['resumed_from_step']}"
+            if training["resumed_from_step"]
+            else ""
+        ),
+        f"- Weights: {training['selection']}.",
+    ]
+    if losses:
+        lines.append(f"- Contrastive loss: {losses[0]:.4g} at first, {losses[-1]:.4g} at the end.")
+    if training["collapsed"] is not None:
+        lines.append(f"- **Training collapsed ({training['collapsed']}): these are the weights of the start model.**")
+    return "## Training\n\n" + "\n".join(lines) + "\n\n"
+
+
+def _labels(training: dict[str, Any] | None) -> dict[str, str]:
+    if training is not None and training["best_step"] is not None:
+        return {
+            "labels": "with labels that chose between checkpoints",
+            "labels_sentence": "Training used no labels; labelled pairs chose the step whose weights were kept.",
+        }
+    return {"labels": "without labels", "labels_sentence": "No label was used."}
+
+
 def write_model_card(
     path: Path,
     *,
@@ -87,6 +120,7 @@ def write_model_card(
     before: dict[str, float],
     after: dict[str, float],
     versions: dict[str, str],
+    training: dict[str, Any] | None = None,
 ) -> None:
     """Write the model card to ``path``."""
     rows = [f"| {text} | {before[name]:.4g} | {after[name]:.4g} |" for name, text in FIGURES.items() if name in before]
@@ -103,6 +137,8 @@ def write_model_card(
         settings="\n".join(f"- {name}: `{value}`" for name, value in settings.items()),
         versions=", ".join(f"{name} {value}" for name, value in versions.items()),
         citation=_citation(settings["method"]),
+        training=_training_section(training),
+        **_labels(training),
     )
     with written_whole(path) as beside:
         beside.write_text(text, encoding="utf-8")

@@ -1,0 +1,54 @@
+"""Flags that several commands share."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from embedlift.errors import InputError
+
+Model = Annotated[
+    str,
+    typer.Argument(help="Hub id, folder, .gguf file, packaged:smollm2-135m or packaged:all-minilm-l6-v2."),
+]
+Pooling = Annotated[
+    str | None,
+    typer.Option(
+        help="mean, cls, max, last, first-last-avg, embedding-last-avg, last2avg, or layers such as mean:0,1,-1."
+    ),
+]
+Layers = Annotated[int | None, typer.Option(help="Keep only the first K layers of the model.", metavar="K")]
+Prompt = Annotated[str | None, typer.Option(help="Name of one of the model's prompts, or the text of one.")]
+MaxLength = Annotated[int | None, typer.Option(help="Longest input in tokens.", metavar="N")]
+Dtype = Annotated[str, typer.Option(help="Of the weights: float32, bfloat16 or float16.")]
+Device = Annotated[str | None, typer.Option(help="For torch: cpu, cuda, mps.")]
+BatchTokens = Annotated[int | None, typer.Option(help="Tokens in a batch, padding included.", metavar="N")]
+Seed = Annotated[int, typer.Option(help="Of every random choice.", metavar="S", min=0)]
+Cache = Annotated[bool, typer.Option(help="Keep vectors in the user's cache folder for later runs.")]
+Json = Annotated[
+    Path | None, typer.Option("--json", help="Write the results to FILE as JSON.", metavar="FILE", dir_okay=False)
+]
+Column = Annotated[str | None, typer.Option(help="Column of the text; its number from 1 in a file without header.")]
+Preset = Annotated[str | None, typer.Option(help="Of the flow: paper (the released settings) or default.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Setting of the method: shrinkage=oas, coupling=affine.", metavar="NAME=VALUE"),
+]
+Dim = Annotated[int | None, typer.Option(help="Dimensions of the new vectors (whitening).", metavar="K")]
+
+
+def parse_settings(given: list[str] | None) -> dict[str, Any]:
+    """Read ``NAME=VALUE`` items; a value is JSON, else a word."""
+    settings = {}
+    for item in given or []:
+        name, equals, value = item.partition("=")
+        if not equals:
+            raise InputError(f"--set {item}: write NAME=VALUE")
+        try:
+            settings[name] = json.loads(value)
+        except ValueError:
+            settings[name] = value  # a word
+    return settings
