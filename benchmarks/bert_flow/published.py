@@ -1,7 +1,6 @@
 """Published figures of BERT-base, Spearman x 100 of cosine: never compare across aggregations.
 
-Sources: Li et al. (2020), arXiv:2011.05864, tables 2 and 3; Su et al. (2021), arXiv:2103.15316, tables 1 and 2; Gao et
-al. (2021), arXiv:2104.08821, table 5.
+Sources: Li et al. (2020), arXiv:2011.05864; Su et al. (2021), arXiv:2103.15316; Gao et al. (2021), arXiv:2104.08821.
 """
 
 from __future__ import annotations
