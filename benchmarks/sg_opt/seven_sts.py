@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 TASKS = ("STS-B", "SICK-R", "STS12", "STS13", "STS14", "STS15", "STS16")
 
-#: BERT-base, Spearman x 100 in the order of TASKS and their mean: arXiv:2106.07345, main table, means over seeds.
+#: BERT-base, Spearman x 100 in the order of TASKS: arXiv:2106.07345, main table, means over seeds. Only the mean and
+#: STS12 of SG-OPT were compared with the paper; check the rest there before quoting it.
 PUBLISHED = {
     "published, BERT-base [CLS], raw": (20.30, 42.42, 21.54, 32.11, 21.28, 37.89, 44.24),
     "published, BERT-base mean, raw": (47.29, 58.22, 30.87, 59.89, 47.73, 60.29, 63.73),
