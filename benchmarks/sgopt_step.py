@@ -24,11 +24,11 @@ import torch
 from machine import describe
 from transformers import AutoModel, AutoTokenizer
 
-from embedlift import training
-from embedlift.checkpoints import CheckpointFolder
 from embedlift.encoder import Encoder
-from embedlift.guidance import SelfGuidedObjective, sentence_ids
-from embedlift.training_settings import TrainingSettings
+from embedlift.training import trainer
+from embedlift.training.checkpoints import CheckpointFolder
+from embedlift.training.guidance import SelfGuidedObjective, sentence_ids
+from embedlift.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ class Product:
     def __init__(self, model: str, size: int, rounds: int) -> None:
         self.model = Encoder(model, pooling="cls", max_length=128).model
         self.objective = SelfGuidedObjective(self.model, TrainingSettings(batch_size=size), "sg-opt")
-        self.run = training._Run(self.model, self.objective, rounds, CheckpointFolder(Path("unused")), None, None)
+        self.run = trainer._Run(self.model, self.objective, rounds, CheckpointFolder(Path("unused")), None, None)
         self.optimiser, self.schedule = self.run.optimiser()
         self.times: dict[str, list[float]] = defaultdict(list)
         self.model.train()

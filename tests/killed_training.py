@@ -18,7 +18,8 @@ _PROGRAM = """
 import json, os, signal, sys
 import torch
 torch.set_num_threads(1)
-from embedlift import adaptation, checkpoints, cli, fine_tuning, training
+from embedlift import adaptation, cli
+from embedlift.training import checkpoints, fine_tuning, trainer
 from sentence_transformers import SentenceTransformer
 
 def die(*_):
@@ -27,13 +28,13 @@ def die(*_):
 def run(where, kill_at, arguments, log):
     for stream in (1, 2):
         os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
-    finish = training._Run.finish_gradients
+    finish = trainer._Run.finish_gradients
     def finish_gradients(self, step=0):
         finish(self, step)
         if step == kill_at:
             die()
     if where == "step":
-        training._Run.finish_gradients = finish_gradients
+        trainer._Run.finish_gradients = finish_gradients
     elif where == "save":
         checkpoints.CheckpointFolder.seal = die
     sys.argv = ["embedlift", *arguments]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from conftest import sentences
 
 from embedlift.adaptation import run
-from embedlift.training_settings import TrainingSettings
+from embedlift.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -26,7 +26,7 @@ from machine import describe
 from embedlift.adaptation import run
 from embedlift.encoder import Encoder
 from embedlift.evaluation import sts
-from embedlift.training_settings import TrainingSettings
+from embedlift.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

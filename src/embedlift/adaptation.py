@@ -23,7 +23,7 @@ from embedlift.layers import pooling_of, with_modules
 from embedlift.model_card import write_model_card
 from embedlift.modules import as_modules, bundle_sources
 from embedlift.record import Adaptation, library_versions, write_json
-from embedlift.training_settings import TRAINING_METHODS, TrainingSettings
+from embedlift.training.settings import TRAINING_METHODS, TrainingSettings
 from embedlift.transforms import TRANSFORMS, make_transform, transform_name
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from embedlift.encoder import Progress
-    from embedlift.fine_tuning import TrainingText
+    from embedlift.training.fine_tuning import TrainingText
 
 __all__ = ["METHODS", "Adaptation", "adapt", "attach", "library_versions", "run", "write_json"]
 
@@ -174,7 +174,7 @@ def _read(
     """Return the corpus and, for methods that train, the rows in their order."""
     if training is None:
         return read_corpus(corpus, column), None
-    from embedlift.fine_tuning import read_training_text
+    from embedlift.training.fine_tuning import read_training_text
 
     rows = read_training_text(corpus, method, training, column)
     return rows.corpus, rows
@@ -218,7 +218,7 @@ def _trained(
     progress: Progress | None,
 ) -> Adaptation:
     """Train the encoder itself."""
-    from embedlift.fine_tuning import fine_tune
+    from embedlift.training.fine_tuning import fine_tune
 
     folder = None if work is None else work.path
     options: dict[str, Any] = {"select_with": select_with, "seed": settings["seed"], "progress": progress}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
     from embedlift.corpus import Corpus
-    from embedlift.fine_tuning import Outcome
+    from embedlift.training.fine_tuning import Outcome
 
 
 def library_versions() -> dict[str, str]:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from embedlift.cli import console, options
 from embedlift.cli.training_flags import PANEL, with_training_flags
-from embedlift.training_settings import TRAINING_METHODS, TrainingSettings
+from embedlift.training.settings import TRAINING_METHODS, TrainingSettings
 from embedlift.transforms import TRANSFORMS
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from embedlift.training_settings import TRAINING_METHODS, TrainingSettings, flag
+from embedlift.training.settings import TRAINING_METHODS, TrainingSettings, flag
 
 if TYPE_CHECKING:
     from collections.abc import Callable

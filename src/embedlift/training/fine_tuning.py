@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embedlift import lora
-from embedlift.batches import Batches
-from embedlift.checkpoints import CheckpointFolder
 from embedlift.corpus import Corpus, read_corpus
-from embedlift.guidance import SelfGuidedObjective
 from embedlift.layers import reads_plain_text
-from embedlift.pairs import read_text_pairs
-from embedlift.selection import collapse, dev_score, figures
-from embedlift.training import Trained, train
+from embedlift.training import lora
+from embedlift.training.batches import Batches
+from embedlift.training.checkpoints import CheckpointFolder
+from embedlift.training.guidance import SelfGuidedObjective
+from embedlift.training.pairs import read_text_pairs
+from embedlift.training.selection import collapse, dev_score, figures
+from embedlift.training.trainer import Trained, train
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from embedlift.encoder import Encoder, Progress
-    from embedlift.training_settings import TrainingSettings
+    from embedlift.training.settings import TrainingSettings
 
 #: Texts whose vectors are compared before and after.
 _SAMPLE = 1000

@@ -9,7 +9,7 @@ from training_runs import CORPUS, settings, train
 
 from embedlift.encoder import Encoder
 from embedlift.errors import InputError
-from embedlift.guidance import SelfGuidedObjective
+from embedlift.training.guidance import SelfGuidedObjective
 
 
 def test_lora_trains_adapters_and_saves_a_plain_model(tiny_llama, tmp_path):

@@ -15,13 +15,13 @@ from shared_data import shared
 from test_encoder import distance
 from training_runs import CORPUS, settings, train, weights
 
-from embedlift import checkpoints, training
-from embedlift.batches import Batches
 from embedlift.encoder import Encoder
 from embedlift.errors import InputError
-from embedlift.guidance import SelfGuidedObjective, sentence_ids
 from embedlift.objectives import add_weight_regulariser
-from embedlift.training_settings import TrainingSettings
+from embedlift.training import checkpoints, trainer
+from embedlift.training.batches import Batches
+from embedlift.training.guidance import SelfGuidedObjective, sentence_ids
+from embedlift.training.settings import TrainingSettings
 
 
 @pytest.fixture(scope="module")
@@ -87,16 +87,16 @@ def test_five_steps_of_the_product_are_those_of_the_released_code(golden, golden
     objective.head.load_state_dict({n.removeprefix("head."): a for n, a in golden.items() if n.startswith("head.")})
     monkeypatch.setattr(golden_model, "preprocess", GoldenTexts(golden))
     totals, rates = [], []
-    finish = training._Run.finish_gradients
+    finish = trainer._Run.finish_gradients
 
     def record(self, step=0):
         finish(self, step)
         totals.append(objective.last_loss + self.regulariser)
         rates.append(step)
 
-    monkeypatch.setattr(training._Run, "finish_gradients", record)
+    monkeypatch.setattr(trainer._Run, "finish_gradients", record)
     texts = {"sentence": [f"{step} {row}" for step in range(5) for row in range(8)]}
-    trained = training.train(
+    trained = trainer.train(
         golden_model,
         objective,
         texts,

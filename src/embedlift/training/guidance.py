@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import nn
 
-from embedlift import lora
 from embedlift.errors import InputError
 from embedlift.functional.pooling import pool_layers
 from embedlift.layers import transformer_of, until_pooling
 from embedlift.objectives import ProjectionHead, sample_layer, self_guided_loss
+from embedlift.training import lora
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from embedlift.objectives.self_guided import Variant
-    from embedlift.training_settings import TrainingSettings
+    from embedlift.training.settings import TrainingSettings
 
 
 class Guide:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from embedlift.errors import InputError
-from embedlift.selection import collapse, dev_score, figures
+from embedlift.training.selection import collapse, dev_score, figures
 
 
 def vectors(seed=0, shape=(400, 32)):

@@ -11,8 +11,8 @@ from killed_training import Killer
 from safetensors.torch import load_file
 from training_runs import same, train, weights, write_dev_pairs
 
-from embedlift import training
 from embedlift.errors import InputError
+from embedlift.training import trainer
 
 
 @pytest.fixture
@@ -74,14 +74,14 @@ class Stopped(Exception):
 
 
 def stop_at(monkeypatch, step):
-    finish = training._Run.finish_gradients
+    finish = trainer._Run.finish_gradients
 
     def stopping(self, now=0):
         finish(self, now)
         if now == step:
             raise Stopped
 
-    monkeypatch.setattr(training._Run, "finish_gradients", stopping)
+    monkeypatch.setattr(trainer._Run, "finish_gradients", stopping)
 
 
 def interrupted(monkeypatch, model, output, step=7, **changes):
@@ -95,13 +95,13 @@ def test_the_head_is_restored(tiny_bert, tmp_path, monkeypatch):
     interrupted(monkeypatch, tiny_bert, tmp_path / "out")
     saved = load_file(tmp_path / "out.partial" / "checkpoints" / "step-00000006" / "weights.safetensors")
     seen = {}
-    before = training._Run.on_step_begin
+    before = trainer._Run.on_step_begin
 
     def look(self, args, state, control, **_):
         seen.setdefault(state.global_step, {name: tensor.detach().clone() for name, tensor in self.state().items()})
         return before(self, args, state, control)
 
-    monkeypatch.setattr(training._Run, "on_step_begin", look)
+    monkeypatch.setattr(trainer._Run, "on_step_begin", look)
     record = train(tiny_bert, output=tmp_path / "out", epochs=2, checkpoint_steps=3)
     assert record.training.trained.resumed_from_step == 6
     assert min(seen) == 6

@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from embedlift.errors import InputError
-from embedlift.pairs import read_text_pairs
+from embedlift.training.pairs import read_text_pairs
 
 ROWS = [("one", "eins"), ("two, too", "zwei"), ("", "drei"), ("four", " ")]
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from embedlift.training_settings import TrainingSettings
+    from embedlift.training.settings import TrainingSettings
 
 #: Batches that are formed together where rows are grouped by length: the groups stay random.
 _GROUP = 50

@@ -8,13 +8,13 @@ import pytest
 from test_encoder import distance
 from training_runs import CORPUS, settings, train, write_dev_pairs
 
-from embedlift import fine_tuning
 from embedlift.adaptation import run, write_json
 from embedlift.encoder import Encoder
 from embedlift.errors import InputError
-from embedlift.guidance import SelfGuidedObjective, sentence_ids
-from embedlift.selection import dev_score
-from embedlift.training_settings import TrainingSettings
+from embedlift.training import fine_tuning
+from embedlift.training.guidance import SelfGuidedObjective, sentence_ids
+from embedlift.training.selection import dev_score
+from embedlift.training.settings import TrainingSettings
 
 
 @pytest.fixture

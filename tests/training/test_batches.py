@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from embedlift.batches import Batches
 from embedlift.errors import InputError
-from embedlift.training_settings import TrainingSettings
+from embedlift.training.batches import Batches
+from embedlift.training.settings import TrainingSettings
 
 
 def made(count=50, seed=0, lengths=None, **changes):

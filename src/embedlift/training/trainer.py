@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from torch import Tensor
 
-    from embedlift.batches import Batches
-    from embedlift.checkpoints import CheckpointFolder
-    from embedlift.guidance import SelfGuidedObjective
-    from embedlift.training_settings import TrainingSettings
+    from embedlift.training.batches import Batches
+    from embedlift.training.checkpoints import CheckpointFolder
+    from embedlift.training.guidance import SelfGuidedObjective
+    from embedlift.training.settings import TrainingSettings
 
 _WEIGHTS = "weights.safetensors"
 _LOGGED = 50  # points of the loss curve
