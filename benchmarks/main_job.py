@@ -12,20 +12,23 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import machine
 import transformers
 from rich.console import Console
 from rich.table import Table
 
-from embedlift.adaptation import library_versions, run
+from embedlift.adaptation import attach, library_versions, run
 from embedlift.cache import CachedEncoder
 from embedlift.encoder import Encoder
 from embedlift.evaluation import results, sts
+from embedlift.transforms import Whitening
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from sentence_transformers import SentenceTransformer
 
 SEVEN = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 SMOLLM2 = "packaged:smollm2-135m"
@@ -40,6 +43,7 @@ class Row(NamedTuple):
     pooling: str | None = None
     layers: int | None = None
     dim: int | None = None
+    repeats: bool = False  # whether repeated sentences count as often as they occur, as in the papers' code
 
 
 def main() -> None:
@@ -75,16 +79,21 @@ def smollm2_rows(*, full: bool) -> list[Row]:
             rows.append(Row(f"30 layers, {pooling}, raw", SMOLLM2, "none", pooling))
             rows.append(Row(f"30 layers, {pooling}, whitened", SMOLLM2, "whitening", pooling))
             rows.append(Row(f"30 layers, {pooling}, whitened to 256", SMOLLM2, "whitening", pooling, None, 256))
+            rows.append(
+                Row(f"30 layers, {pooling}, whitened, repeats count", SMOLLM2, "whitening", pooling, repeats=True)
+            )
     return rows
 
 
 def bert_rows(model: str) -> list[Row]:
     """Return the rows of a BERT-like model."""
-    return [
+    rows = [
         Row(f"{pooling}, {label}", model, method, pooling)
         for pooling in ("mean", "first-last-avg", "embedding-last-avg", "mean:0", "cls")
         for method, label in (("none", "raw"), ("center", "centred"), ("whitening", "whitened"))
     ]
+    rows.append(Row("first-last-avg, whitened, repeats count", model, "whitening", "first-last-avg", repeats=True))
+    return rows
 
 
 def measure(
@@ -95,22 +104,23 @@ def measure(
     table = Table("", *[task.name for task in tasks], *(["average"] if len(tasks) > 1 else []), title=rows[0].model)
     scores = []
     for row in rows:
-        record = run(
-            row.model,
-            corpus,
-            method=row.method,
-            pooling=row.pooling,
-            layers=row.layers,
-            dim=row.dim,
-            max_length=max_length,
-        )
-        found = sts.evaluate(CachedEncoder(Encoder(record.model)), f"{row.model}: {row.label}", tasks)
+        model = adapted(row, corpus, max_length)
+        found = sts.evaluate(CachedEncoder(Encoder(model)), f"{row.model}: {row.label}", tasks)
         scores += found
         whole = [100 * (score.score or 0.0) for score in found if score.subset is None]
         average = [f"{sum(whole) / len(whole):.1f}"] if len(whole) > 1 else []
         table.add_row(row.label, *[f"{value:.1f}" for value in whole], *average)
     console.print(table)
     return scores
+
+
+def adapted(row: Row, corpus: list[str], max_length: int | None) -> SentenceTransformer:
+    """Return the model of a row: the main job, or whitening fitted on every sentence as often as it occurs."""
+    if row.repeats:
+        encoder = Encoder(row.model, pooling=row.pooling, layers=row.layers, max_length=max_length)
+        return attach(encoder.model, Whitening(row.dim).fit(CachedEncoder(encoder).encode(corpus)))
+    chosen: dict[str, Any] = {"pooling": row.pooling, "layers": row.layers, "dim": row.dim, "max_length": max_length}
+    return run(row.model, corpus, method=row.method, **chosen).model
 
 
 if __name__ == "__main__":
