@@ -157,6 +157,8 @@ def _first_line(error: Exception) -> str:
 def _readable_errors(name: str) -> Iterator[None]:
     try:
         yield
+    except InputError:  # said already, deeper down
+        raise
     except ImportError as error:
         raise InputError(f"cannot load {name!r}: {error}") from error
     except (OSError, ValueError, LookupError, RuntimeError, SafetensorError, struct.error) as error:
