@@ -4,7 +4,9 @@ The corpus is every sentence of STS-B's three splits, repeats kept, as in the pa
 weights of the last step are kept. Aggregation of a year's subsets is ``all``, as in the paper.
 
 Usage: python benchmarks/sg_opt/seven_sts.py --data DIR --models MODEL... [--seeds 0 1 2] [--method sg-opt]
-           [--set lr=1e-4 ...] [--work DIR] [--json FILE]
+           [--set lr=1e-4 ...] [--then whitening flow] [--work DIR] [--json FILE]
+
+--then fits transforms on the trained model's vectors of the same sentences.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from machine import describe
 
 from embedlift.adaptation import run
+from embedlift.cache import CachedEncoder
 from embedlift.encoder import Encoder
 from embedlift.evaluation import sts
 from embedlift.training.settings import TrainingSettings
@@ -88,6 +91,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--method", default="sg-opt")
     parser.add_argument("--set", nargs="*", type=setting, default=[])
+    parser.add_argument("--then", nargs="*", default=[])
     parser.add_argument("--layers", type=int)
     parser.add_argument("--work", type=Path)
     parser.add_argument("--json", type=Path)
@@ -116,6 +120,10 @@ def main() -> None:
                 line(f"{model}, {given.method}, seed {seed}, {time.perf_counter() - start:.0f} s", [runs[-1]]),
                 flush=True,
             )
+            for method in given.then:
+                adapted = run(str(output), texts, method=method, seed=seed).model
+                label = f"{model}, {given.method}, seed {seed}, then {method}"
+                print(line(label, [scores(CachedEncoder(Encoder(adapted)), tasks)]), flush=True)
         results[model] = {"raw": raw, "trained": dict(zip(given.seeds, runs, strict=True))}
         print(line(f"{model}, {given.method}, {len(runs)} seeds", runs), flush=True)
     if given.json is not None:
