@@ -84,9 +84,7 @@ class CachedEncoder:
             part = missing[start : start + _SHARD]
             report = None if progress is None else _offset(progress, start, len(missing))
             encoded = self._trunk.encode_distinct([text for _, text in part], progress=report)
-            self._write([key for key, _ in part], encoded)
-        if missing:
-            known = self._read_index()
+            known |= self._write([key for key, _ in part], encoded)
         places = [known[key] for key in keys]
         self.truncated = sum(place.truncated for place in places)
         warn_without_tokens(sum(place.without_tokens for place in places))
@@ -115,7 +113,7 @@ class CachedEncoder:
         return features["sentence_embedding"][:, : model.truncate_dim].float().cpu().numpy()
 
     def _read_index(self) -> dict[bytes, _Place]:
-        index = {}
+        index: dict[bytes, _Place] = {}
         for file in sorted(self.folder.glob("*.records.npy")):
             shard = file.with_name(file.name.replace(".records.npy", ".npy"))
             try:
@@ -123,11 +121,11 @@ class CachedEncoder:
                 np.load(shard, mmap_mode="r")  # whole, or the map fails
             except (OSError, ValueError, EOFError):  # damaged, or removed by somebody: encoded again
                 continue
-            for row, (key, truncated, without_tokens) in enumerate(records.tolist()):
-                index[key] = _Place(shard, row, truncated, without_tokens)
+            index |= _places(shard, records)
         return index
 
-    def _write(self, keys: list[bytes], encoded: Encoded) -> None:
+    def _write(self, keys: list[bytes], encoded: Encoded) -> dict[bytes, _Place]:
+        """Write a shard and return where its vectors lie."""
         records = np.empty(len(keys), dtype=_RECORD)
         records["key"] = keys
         records["truncated"] = encoded.truncated
@@ -136,6 +134,7 @@ class CachedEncoder:
         for file, array in ((f"{name}.npy", encoded.vectors), (f"{name}.records.npy", records)):
             with written_whole(self.folder / file) as beside, beside.open("wb") as handle:
                 np.save(handle, array)
+        return _places(self.folder / f"{name}.npy", records)
 
 
 class _Place(NamedTuple):
@@ -143,6 +142,10 @@ class _Place(NamedTuple):
     row: int
     truncated: bool
     without_tokens: bool
+
+
+def _places(shard: Path, records: NDArray[np.void]) -> dict[bytes, _Place]:
+    return {key: _Place(shard, row, *met) for row, (key, *met) in enumerate(records.tolist())}
 
 
 def _reserved_map(path: Path, shape: tuple[int, int]) -> NDArray[np.float32]:
