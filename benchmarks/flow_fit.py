@@ -15,7 +15,6 @@ import contextlib
 import io
 import math
 import os
-import platform
 import re
 import statistics
 import sys
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
+import machine
 import numpy as np
 import torch
 
@@ -128,7 +128,7 @@ def main() -> None:
     bits = {"plain": plain.bits_per_dimension(held_out)}
     bits |= {name: bits_per_dimension(flow, held_out) for name, flow in products.items()}
 
-    print(f"{platform.machine()}, {os.cpu_count()} cores, {given.threads} thread(s), torch {torch.__version__}")
+    print(machine.describe())
     print(f"{rows.shape[0]} x {rows.shape[1]}, {given.epochs} epoch(s), median of {given.rounds} rounds")
     reference = statistics.median(times["plain"])
     for name, taken in times.items():

@@ -13,7 +13,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -22,6 +21,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import machine
 import torch
 
 from embedlift.objectives import self_guided_loss
@@ -80,14 +80,6 @@ def megabytes(sentences: int, name: str) -> float:
     return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1000
 
 
-def processor() -> str:
-    """Return the processor's name, where the system tells it."""
-    facts = Path("/proc/cpuinfo")
-    lines = facts.read_text(encoding="utf-8").splitlines() if facts.exists() else []
-    names = [line.partition(": ")[2] for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
-
-
 def in_subprocess(*arguments: object, **environment: str) -> Any:
     """Run this script with ``arguments`` on one thread and return what it prints as JSON."""
     command = [sys.executable, __file__, *map(str, arguments)]
@@ -97,7 +89,7 @@ def in_subprocess(*arguments: object, **environment: str) -> Any:
 
 def main(rounds: int) -> None:
     """Print times, memory and their ratios."""
-    print(f"{processor()}, {os.cpu_count()} cores, 1 thread, torch {torch.__version__}")
+    print(machine.describe())
     print(f"L = {LAYERS}, D = {WIDTH}, float32, forward + backward, medians of {rounds}")
     for sentences, goal in GOALS.items():
         for allocator, environment in ALLOCATORS.items():
