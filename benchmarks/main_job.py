@@ -23,6 +23,7 @@ from embedlift.adaptation import attach, library_versions, run
 from embedlift.cache import CachedEncoder
 from embedlift.encoder import Encoder
 from embedlift.evaluation import results, sts
+from embedlift.evaluation.tasks import evaluate
 from embedlift.transforms import Whitening
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def measure(
     scores = []
     for row in rows:
         model = adapted(row, corpus, max_length)
-        found = sts.evaluate(CachedEncoder(Encoder(model)), f"{row.model}: {row.label}", tasks)
+        found = evaluate(CachedEncoder(Encoder(model)), f"{row.model}: {row.label}", tasks)
         scores += found
         whole = [100 * (score.score or 0.0) for score in found if score.subset is None]
         average = [f"{sum(whole) / len(whole):.1f}"] if len(whole) > 1 else []

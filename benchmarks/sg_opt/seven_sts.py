@@ -29,12 +29,13 @@ from embedlift.adaptation import run
 from embedlift.cache import CachedEncoder
 from embedlift.encoder import Encoder
 from embedlift.evaluation import sts
+from embedlift.evaluation.tasks import evaluate
 from embedlift.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from embedlift.evaluation.results import Encodes
+    from embedlift.evaluation.tasks import Encodes
 
 TASKS = ("STS-B", "SICK-R", "STS12", "STS13", "STS14", "STS15", "STS16")
 
@@ -60,7 +61,7 @@ def corpus(data: Path) -> list[str]:
 
 def scores(encoder: Encodes, tasks: Sequence[sts.Task]) -> list[float]:
     """Return Spearman x 100 of each task."""
-    found = sts.evaluate(encoder, "", tasks)
+    found = evaluate(encoder, "", tasks)
     return [100 * (score.score or 0.0) for score in found if score.subset is None]
 
 

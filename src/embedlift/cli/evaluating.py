@@ -38,10 +38,11 @@ def evaluate(
         from embedlift.cache import CachedEncoder
         from embedlift.encoder import Encoder
         from embedlift.evaluation import results, sts
+        from embedlift.evaluation.tasks import evaluate as score_tasks
         from embedlift.record import library_versions
 
         method = sts.check_aggregation(aggregation)
-        loaded = [sts.load_task(data, task) for task in _distinct(task.strip() for task in tasks.split(","))]
+        loaded = [sts.load_task(data, task, method) for task in _distinct(task.strip() for task in tasks.split(","))]
         models = _distinct(models)
         options = {
             "pooling": pooling,
@@ -56,7 +57,7 @@ def evaluate(
         for model in models:
             encoder = Encoder(model, **options)  # type: ignore[arg-type]
             source = CachedEncoder(encoder) if cache else encoder
-            scores += sts.evaluate(source, model, loaded, aggregation=method, seed=seed, progress=progress)
+            scores += score_tasks(source, model, loaded, seed=seed, progress=progress)
     if json_file is not None:
         settings = options | {"models": models, "tasks": tasks, "aggregation": aggregation, "seed": seed}
         results.write_json(json_file, scores, settings, library_versions())

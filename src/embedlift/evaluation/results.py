@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from embedlift.files import written_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
 
 SCHEMA_VERSION = 1
-
-
-class Encodes(Protocol):
-    """What an evaluation needs of a model: texts -> vectors, shape (N, D), in the order of the texts."""
-
-    def encode(
-        self, texts: Sequence[str], *, progress: Callable[[int, int], None] | None = None
-    ) -> NDArray[np.float32]:
-        """Return the vectors of ``texts``."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -43,6 +33,8 @@ class Score:
         n: Number of pairs or queries.
         interval: 95 % bootstrap interval, or None where the score is undefined.
         note: What a reader must know, such as why a score is undefined.
+        draws: The score in each bootstrap resample, shape (R,), or None; not written to files. Two models' draws of
+            the same task and seed belong to the same resamples.
     """
 
     model: str
@@ -55,6 +47,11 @@ class Score:
     n: int
     interval: tuple[float, float] | None
     note: str | None = None
+    draws: NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields that are written to files."""
+        return {name: value for name, value in vars(self).items() if name != "draws"}
 
 
 def write_json(path: Path, scores: Sequence[Score], settings: dict[str, Any], versions: dict[str, str]) -> None:
@@ -63,7 +60,7 @@ def write_json(path: Path, scores: Sequence[Score], settings: dict[str, Any], ve
         "schema_version": SCHEMA_VERSION,
         "settings": settings,
         "versions": versions,
-        "results": [asdict(score) for score in scores],
+        "results": [score.as_dict() for score in scores],
     }
     with written_whole(path) as beside:
         beside.write_text(json.dumps(document, indent=2, allow_nan=False) + "\n", encoding="utf-8")

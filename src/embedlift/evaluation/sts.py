@@ -15,12 +15,12 @@ from embedlift.evaluation.results import Score
 from embedlift.functional.similarity import paired_cosine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from embedlift.evaluation.results import Encodes
+    from embedlift.evaluation.tasks import Vectors
 
 Aggregation = Literal["all", "mean", "wmean"]
 AGGREGATIONS: tuple[Aggregation, ...] = ("all", "mean", "wmean")
@@ -56,14 +56,43 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Task:
-    """A task: its name, its split, and its subsets."""
+    """A task: Spearman's correlation of cosine with the gold similarities.
+
+    Attributes:
+        name: Such as ``STS12``.
+        split: Such as ``test``.
+        subsets: Its files.
+        aggregation: How the subsets become one score: ``all`` pools their pairs (SimCSE, mteb), ``mean`` averages
+            their scores, ``wmean`` weights that average by size (BERT-flow, SentEval). The same model differs by
+            several points between them.
+    """
 
     name: str
     split: str
     subsets: list[Pairs]
+    aggregation: Aggregation = "all"
+
+    def texts(self) -> Iterator[str]:
+        """Return both sentences of every pair."""
+        for pairs in self.subsets:
+            yield from pairs.left
+            yield from pairs.right
+
+    def scores(self, vectors: Vectors, model: str, seed: int) -> list[Score]:
+        """Return a score for each subset, if there are several, and one for the whole."""
+        parts = [
+            _Subset(
+                paired_cosine(vectors.of(pairs.left), vectors.of(pairs.right)),
+                pairs.gold,
+                vectors.zeros([*pairs.left, *pairs.right]),
+                [seed, number],
+            )
+            for number, pairs in enumerate(self.subsets)
+        ]
+        return _score_task(model, self, parts)
 
 
-def load_task(data: Path, name: str) -> Task:
+def load_task(data: Path, name: str, aggregation: Aggregation = "all") -> Task:
     """Read a task such as ``STS12``, ``STS-B`` (its test split) or ``STS-B:dev`` from the folder ``data``.
 
     Raises:
@@ -78,7 +107,7 @@ def load_task(data: Path, name: str) -> Task:
     files = sorted(file for pattern in patterns for file in data.glob(pattern))
     if not files:
         raise InputError(f"{name}: no file {' or '.join(str(data / pattern) for pattern in patterns)}")
-    return Task(base, split, [read_pairs(file) for file in files])
+    return Task(base, split, [read_pairs(file) for file in files], aggregation)
 
 
 def read_pairs(path: Path) -> Pairs:
@@ -110,48 +139,6 @@ def _read_score(text: str, where: str) -> float:
     return score
 
 
-def evaluate(
-    encoder: Encodes,
-    model: str,
-    tasks: Sequence[Task],
-    *,
-    aggregation: Aggregation = "all",
-    seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
-) -> list[Score]:
-    """Score a model on ``tasks``: Spearman's correlation of cosine with the gold similarities.
-
-    Each distinct sentence is encoded once, however many tasks share it.
-
-    Args:
-        encoder: Gives the vectors.
-        model: Name for the records.
-        tasks: From :func:`load_task`.
-        aggregation: How the subsets of a year become one score: ``all`` pools their pairs (SimCSE, mteb),
-            ``mean`` averages their scores, ``wmean`` weights that average by size (BERT-flow, SentEval). The same
-            model differs by several points between them.
-        seed: Of the bootstrap.
-        progress: Passed to the encoder.
-    """
-    sentences: dict[str, int] = {}
-    for task in tasks:
-        for pairs in task.subsets:
-            for sentence in (*pairs.left, *pairs.right):
-                sentences.setdefault(sentence, len(sentences))
-    vectors = encoder.encode(list(sentences), progress=progress)
-
-    zero = ~vectors.any(axis=1)
-    scores = []
-    for task in tasks:
-        results = []
-        for number, pairs in enumerate(task.subsets):
-            left, right = ([sentences[text] for text in side] for side in (pairs.left, pairs.right))
-            empty = len({*left, *right} & {*np.flatnonzero(zero)})
-            results.append(_Subset(paired_cosine(vectors[left], vectors[right]), pairs.gold, empty, [seed, number]))
-        scores.extend(_score_task(model, task, results, aggregation))
-    return scores
-
-
 @dataclass(frozen=True)
 class _Subset:
     """Cosines and gold similarities of a subset, shape (n,), its sentences with a zero vector, its bootstrap seed."""
@@ -162,7 +149,7 @@ class _Subset:
     seed: list[int]
 
 
-def _score_task(model: str, task: Task, parts: list[_Subset], aggregation: Aggregation) -> list[Score]:
+def _score_task(model: str, task: Task, parts: list[_Subset]) -> list[Score]:
     pooled = _Subset(
         np.concatenate([part.system for part in parts]),
         np.concatenate([part.gold for part in parts]),
@@ -170,11 +157,11 @@ def _score_task(model: str, task: Task, parts: list[_Subset], aggregation: Aggre
         parts[0].seed,
     )
     results = [_spearman(part) for part in parts]
-    if aggregation == "all" and len(parts) > 1:
+    if task.aggregation == "all" and len(parts) > 1:
         whole = _spearman(pooled)
     else:
         sizes = np.array([len(part.gold) for part in parts])
-        weights = sizes / sizes.sum() if aggregation == "wmean" else np.full(len(parts), 1 / len(parts))
+        weights = sizes / sizes.sum() if task.aggregation == "wmean" else np.full(len(parts), 1 / len(parts))
         values, draws = zip(*results, strict=True)
         whole = (float(weights @ values), weights @ np.stack(draws))
 
@@ -186,11 +173,12 @@ def _score_task(model: str, task: Task, parts: list[_Subset], aggregation: Aggre
             split=task.split,
             subset=subset,
             metric="cosine_spearman",
-            aggregation=aggregation if subset is None else None,
+            aggregation=task.aggregation if subset is None else None,
             score=float(value) if defined else None,
             n=len(part.gold),
             interval=interval(draws) if defined else None,
             note=_note(part, defined=defined),
+            draws=draws,
         )
 
     subsets = [

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embedlift.evaluation import sts
+from embedlift.evaluation.tasks import evaluate
 from embedlift.functional import isotropy
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from embedlift.evaluation.results import Encodes
+    from embedlift.evaluation.tasks import Encodes
 
 #: A trained model is taken for collapsed if its vectors use less than this share of the dimensions in use before.
 RANK_KEPT = 0.5
@@ -61,7 +62,7 @@ def dev_score(encoder: Encodes, file: Path) -> Callable[[], float]:
     task = sts.Task(file.stem, "dev", [sts.read_pairs(file)])
 
     def score() -> float:
-        [result] = sts.evaluate(encoder, "", [task])
+        [result] = evaluate(encoder, "", [task])
         return -1.0 if result.score is None else result.score  # undefined: collapsed
 
     return score
