@@ -13,33 +13,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import torch
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from machine import describe
+from material import SEVEN, corpus, describe, line, scores, setting, table_head, trained
 
 from embedlift.adaptation import run
 from embedlift.cache import CachedEncoder
 from embedlift.encoder import Encoder
 from embedlift.evaluation import sts
-from embedlift.evaluation.tasks import evaluate
-from embedlift.training.settings import TrainingSettings
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from embedlift.evaluation.tasks import Encodes
-
-TASKS = ("STS-B", "SICK-R", "STS12", "STS13", "STS14", "STS15", "STS16")
-
-#: BERT-base, Spearman x 100 in the order of TASKS: arXiv:2106.07345, main table, means over seeds. Only the mean and
+#: BERT-base, Spearman x 100 in the order of SEVEN: arXiv:2106.07345, main table, means over seeds. Only the mean and
 #: STS12 of SG-OPT were compared with the paper; check the rest there before quoting it.
 PUBLISHED = {
     "published, BERT-base [CLS], raw": (20.30, 42.42, 21.54, 32.11, 21.28, 37.89, 44.24),
@@ -48,40 +34,6 @@ PUBLISHED = {
     "published, BERT-base SG": (75.08, 68.19, 63.60, 76.48, 67.57, 79.42, 74.85),
     "published, BERT-base SG-OPT": (77.23, 68.16, 66.84, 80.13, 71.23, 81.56, 77.17),
 }
-
-
-def corpus(data: Path) -> list[str]:
-    """Return both sentences of every pair of STS-B, row by row."""
-    texts = []
-    for split in ("train", "dev", "test"):
-        pairs = sts.read_pairs(data / "stsb" / f"stsb_{split}.tsv")
-        texts += [text for pair in zip(pairs.left, pairs.right, strict=True) for text in pair]
-    return texts
-
-
-def scores(encoder: Encodes, tasks: Sequence[sts.Task]) -> list[float]:
-    """Return Spearman x 100 of each task."""
-    found = evaluate(encoder, "", tasks)
-    return [100 * (score.score or 0.0) for score in found if score.subset is None]
-
-
-def line(name: str, runs: Sequence[Sequence[float]]) -> str:
-    """Return a row of the table: means over the runs, and standard deviations where there are several."""
-    runs = [[*run, statistics.mean(run)] for run in runs]
-    cells = []
-    for column in zip(*runs, strict=True):
-        spread = f" ±{statistics.stdev(column):.2f}" if len(column) > 1 else ""
-        cells.append(f"{statistics.mean(column):.2f}{spread}")
-    return f"| {name} | " + " | ".join(cells) + " |"
-
-
-def setting(text: str) -> tuple[str, Any]:
-    """Read ``NAME=VALUE``."""
-    name, _, value = text.partition("=")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
 
 
 def main() -> None:
@@ -99,9 +51,9 @@ def main() -> None:
     given = parser.parse_args()
     work = given.work or Path(tempfile.mkdtemp())
     texts = corpus(given.data)
-    tasks = [sts.load_task(given.data, name) for name in TASKS]
+    tasks = [sts.load_task(given.data, name) for name in SEVEN]
     print(f"{describe()}; {len(texts)} sentences; last step, no labels used")
-    print("| model | " + " | ".join((*TASKS, "mean")) + " |\n|" + "---|" * (len(TASKS) + 2))
+    print(table_head(SEVEN))
     for name, row in PUBLISHED.items():
         print(line(name, [row]))
     results = {}
@@ -112,11 +64,8 @@ def main() -> None:
         for seed in given.seeds:
             start = time.perf_counter()
             output = work / f"{Path(model).name}-{given.method}-{seed}"
-            if not output.exists():
-                chosen = TrainingSettings.chosen(dict(given.set))
-                options = {"layers": given.layers, "seed": seed, "training": chosen}
-                run(model, texts, method=given.method, output=output, **options)
-            runs.append(scores(Encoder(str(output)), tasks))
+            options = {"method": given.method, "settings": dict(given.set), "seed": seed, "layers": given.layers}
+            runs.append(scores(Encoder(trained(model, texts, output, **options)), tasks))
             print(
                 line(f"{model}, {given.method}, seed {seed}, {time.perf_counter() - start:.0f} s", [runs[-1]]),
                 flush=True,
@@ -128,7 +77,7 @@ def main() -> None:
         results[model] = {"raw": raw, "trained": dict(zip(given.seeds, runs, strict=True))}
         print(line(f"{model}, {given.method}, {len(runs)} seeds", runs), flush=True)
     if given.json is not None:
-        document = {"tasks": TASKS, "method": given.method, "settings": dict(given.set), "results": results}
+        document = {"tasks": SEVEN, "method": given.method, "settings": dict(given.set), "results": results}
         given.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 

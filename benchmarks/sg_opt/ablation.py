@@ -1,0 +1,96 @@
+"""What each part of SG-OPT is worth: one setting changed at a time, over seeds, scored on three STS sets.
+
+Every run has the same number of steps on the same sentences (STS-B's, unlabelled); the weights of the last step are
+kept. Runs are kept in --work, so a stopped benchmark goes on with the runs that are missing.
+
+Usage: python benchmarks/sg_opt/ablation.py MODEL --data DIR --work DIR [--steps 270] [--seeds 0 1] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from material import corpus, describe, line, scores, table_head, trained
+
+from embedlift.encoder import Encoder
+from embedlift.evaluation import sts
+from embedlift.functional import isotropy
+
+TASKS = ("STS-B", "SICK-R", "STS13")
+
+#: Name of the run -> method and settings that differ from the paper's; {last} is the last hidden state.
+RUNS: dict[str, tuple[str, dict[str, Any]]] = {
+    "SG-OPT, paper's settings": ("sg-opt", {}),
+    "variant: SG": ("sg", {}),
+    "variant: opt1": ("sg-opt1", {}),
+    "variant: opt2": ("sg-opt2", {}),
+    "regulariser 0": ("sg-opt", {"reg_weight": 0.0}),
+    "regulariser 1": ("sg-opt", {"reg_weight": 1.0}),
+    "guide layers: embeddings only": ("sg-opt", {"guide_layers": "0"}),
+    "guide layers: lower half": ("sg-opt", {"guide_layers": "0..{half}"}),
+    "guide layers: upper half": ("sg-opt", {"guide_layers": "{half}..{last}"}),
+    "guide layers: last only": ("sg-opt", {"guide_layers": "{last}"}),
+    "guide pooling: max": ("sg-opt", {"guide_pooling": "max"}),
+    "embeddings trained": ("sg-opt", {"train_embeddings": True}),
+    "head width 256": ("sg-opt", {"head_width": 256}),
+    "head width 1024": ("sg-opt", {"head_width": 1024}),
+    "temperature 0.05": ("sg-opt", {"temperature": 0.05}),
+    "temperature 0.002": ("sg-opt", {"temperature": 0.002}),
+    "learning rate 1.5e-4": ("sg-opt", {"lr": 1.5e-4}),
+    "learning rate 5e-4": ("sg-opt", {"lr": 5e-4}),
+    "batch 64, a quarter of the steps": ("sg-opt", {"batch_size": 64}),
+}
+
+
+def settings_of(changed: dict[str, Any], layers: int, steps: int) -> dict[str, Any]:
+    """Return the settings of a run on a model with ``layers`` layers."""
+    filled = {
+        name: value.format(half=layers // 2, last=layers) if isinstance(value, str) and "{" in value else value
+        for name, value in changed.items()
+    }
+    return {"max_steps": steps * 16 // int(filled.get("batch_size", 16))} | filled
+
+
+def main() -> None:
+    """Train and score every run, seed after seed, and print the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("model")
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--steps", type=int, default=270)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
+    parser.add_argument("--layers", type=int, help="keep only the first K layers of the model")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    texts = corpus(given.data)
+    tasks = [sts.load_task(given.data, name) for name in TASKS]
+    start = Encoder(given.model, layers=given.layers, one_token=True)
+    print(f"{describe()}; {given.model}, {given.steps} steps of 16 sentences of STS-B; last step, no labels used")
+    print(table_head(TASKS))
+    print(line("start", [scores(start, tasks)]), flush=True)
+    sample = list(dict.fromkeys(texts))[:1000]
+    results: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in RUNS}
+    for seed in given.seeds:
+        for name, (method, changed) in RUNS.items():
+            output = given.work / f"{name.replace(' ', '_').replace(':', '').replace(',', '')}-{seed}"
+            settings = settings_of(changed, start.model[0].model.config.num_hidden_layers, given.steps)
+            options = {"layers": given.layers, "method": method, "settings": settings, "seed": seed}
+            encoder = Encoder(trained(given.model, texts, output, **options))
+            results[name][seed] = {
+                "scores": scores(encoder, tasks),
+                "label_free": isotropy.summary(encoder.encode(sample), 0),
+            }
+            print(line(f"{name}, seed {seed}", [results[name][seed]["scores"]]), flush=True)
+    for name, runs in results.items():
+        print(line(f"{name}, {len(runs)} seeds", [run["scores"] for run in runs.values()]))
+    if given.json is not None:
+        given.json.write_text(json.dumps({"tasks": TASKS, "results": results}, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    main()
