@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import machine
 import transformers
+from published import SEVEN
 from rich.console import Console
 from rich.table import Table
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from sentence_transformers import SentenceTransformer
 
-SEVEN = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 SMOLLM2 = "packaged:smollm2-135m"
 
 

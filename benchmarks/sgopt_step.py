@@ -5,6 +5,8 @@ Both run on the same batches of the same model on the same threads, one step of 
 step is read from the developers' shared folder; it feeds eager attention and all attention maps through both towers,
 takes cosines by broadcasting and the regulariser by autograd, as the released code does.
 
+Peak memory is that of three steps in a process of its own, over what it held before, with the model loaded.
+
 Usage: python benchmarks/sgopt_step.py MODEL CORPUS.txt [rounds]
 """
 
@@ -12,7 +14,9 @@ from __future__ import annotations
 
 import copy
 import os
+import resource
 import statistics
+import subprocess
 import sys
 import time
 from collections import defaultdict
@@ -141,18 +145,42 @@ def compare(model: str, texts: list[str], size: int, rounds: int) -> None:
     print("  of the rest: " + ", ".join(f"{name} {1e3 * median[name]:.0f} ms" for name in median if name in _REST))
 
 
+def megabytes(model: str, texts: list[str], size: int, which: str) -> float:
+    """Return by how much three steps raise the peak memory of this process."""
+    step = (Product(model, size, 3) if which == "product" else Plain(model)).step
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for number in range(3):
+        step(texts[number * size : (number + 1) * size])
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1000
+
+
+def compare_memory(model: str, corpus: str, size: int) -> None:
+    """Print the peak memory of both, each measured in a new process."""
+    used = {}
+    for which in ("product", "plain"):
+        command = [sys.executable, __file__, model, corpus, "memory", str(size), which]
+        variables = {**os.environ, "OMP_NUM_THREADS": "1"}
+        used[which] = float(subprocess.run(command, env=variables, check=True, stdout=subprocess.PIPE).stdout)
+    print(f"  peak memory: product {used['product']:.0f} MB, plain {used['plain']:.0f} MB")
+
+
 _REST = ("tokens", "regulariser and clipping", "optimiser")
 
 
-def main(model: str, corpus: str, rounds: int) -> None:
+def main(model: str, corpus: str, arguments: list[str]) -> None:
     """Compare at every size."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    print(f"{describe()}; medians of {rounds}")
     texts = [line for line in Path(corpus).read_text(encoding="utf-8").split("\n") if line.strip()]
+    if arguments[:1] == ["memory"]:
+        print(megabytes(model, texts, int(arguments[1]), arguments[2]))
+        return
+    rounds = int(arguments[0]) if arguments else 5
+    print(f"{describe()}; medians of {rounds}")
     for size in SIZES:
         compare(model, texts, size, rounds)
+        compare_memory(model, corpus, size)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 5)
+    main(sys.argv[1], sys.argv[2], sys.argv[3:])

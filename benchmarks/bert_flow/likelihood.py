@@ -11,9 +11,10 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from published import SEVEN
 from scipy.stats import spearmanr
 
-from bert_flow.material import SEVEN, Report, Row, Scorer, Space, distinct_sentences, load_tasks
+from bert_flow.material import Report, Row, Scorer, Space, distinct_sentences, load_tasks
 from bert_flow.similarity import SMOLLM2
 from embedlift.transforms import Flow, Whitening
 

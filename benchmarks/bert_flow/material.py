@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import machine
 import numpy as np
+from published import SEVEN
 from rich.console import Console
 from rich.table import Table
 from scipy.stats import spearmanr
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
-
-SEVEN = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
+    from published import Published
 
 
 class Space:
@@ -152,6 +152,18 @@ def shown(values: list[float], digits: int) -> str:
         return "-"
     mean = f"{np.mean(values):.{digits}f}"
     return mean if len(values) == 1 else f"{mean} ± {np.std(values, ddof=1):.{digits}f}"
+
+
+def published_rows(published: Iterable[Published]) -> list[Row]:
+    """Return rows of papers' tables, with what a reader must know to compare."""
+    return [
+        Row(
+            f"published, BERT-base: {row.method}",
+            {"fitted on": row.fitted_on, "aggregation": row.aggregation, "source": row.source},
+            with_average(SEVEN, [row.scores]),
+        )
+        for row in published
+    ]
 
 
 def with_average(columns: Sequence[str], by_seed: Sequence[Sequence[float]]) -> dict[str, list[float]]:

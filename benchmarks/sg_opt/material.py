@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from machine import describe
+from published import PUBLISHED, SEVEN
 
 from embedlift.adaptation import run
 from embedlift.corpus import read_corpus
@@ -20,9 +21,7 @@ from embedlift.training.settings import TrainingSettings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["SEVEN", "corpus", "describe", "line", "scores", "setting", "table_head", "trained"]
-
-SEVEN = ("STS-B", "SICK-R", "STS12", "STS13", "STS14", "STS15", "STS16")
+__all__ = ["PUBLISHED", "SEVEN", "corpus", "describe", "line", "scores", "setting", "table_head", "trained"]
 
 #: Corpus -> its files under the data folder, one sentence a line; ``stsb`` is read from its pairs.
 _FILES = {

@@ -18,22 +18,12 @@ import time
 from pathlib import Path
 
 import torch
-from material import SEVEN, corpus, describe, line, scores, setting, table_head, trained
+from material import PUBLISHED, SEVEN, corpus, describe, line, scores, setting, table_head, trained
 
 from embedlift.adaptation import run
 from embedlift.cache import CachedEncoder
 from embedlift.encoder import Encoder
 from embedlift.evaluation import sts
-
-#: BERT-base, Spearman x 100 in the order of SEVEN: arXiv:2106.07345, main table, means over seeds. Only the mean and
-#: STS12 of SG-OPT were compared with the paper; check the rest there before quoting it.
-PUBLISHED = {
-    "published, BERT-base [CLS], raw": (20.30, 42.42, 21.54, 32.11, 21.28, 37.89, 44.24),
-    "published, BERT-base mean, raw": (47.29, 58.22, 30.87, 59.89, 47.73, 60.29, 63.73),
-    "published, BERT-base BT": (63.27, 66.91, 54.26, 64.03, 54.28, 68.19, 67.50),
-    "published, BERT-base SG": (75.08, 68.19, 63.60, 76.48, 67.57, 79.42, 74.85),
-    "published, BERT-base SG-OPT": (77.23, 68.16, 66.84, 80.13, 71.23, 81.56, 77.17),
-}
 
 
 def main() -> None:
@@ -54,8 +44,9 @@ def main() -> None:
     tasks = [sts.load_task(given.data, name) for name in SEVEN]
     print(f"{describe()}; {len(texts)} sentences; last step, no labels used")
     print(table_head(SEVEN))
-    for name, row in PUBLISHED.items():
-        print(line(name, [row]))
+    for row in PUBLISHED:
+        if row.source == "SG-OPT paper":
+            print(line(f"published, BERT-base, {row.method}", [row.scores]))
     results = {}
     for model in given.models:
         raw = scores(Encoder(model, layers=given.layers, one_token=True), tasks)
