@@ -31,7 +31,7 @@ from stdlib_docstrings import read_docstrings
 from embedlift.adaptation import Adaptation, run
 from embedlift.cache import CachedEncoder
 from embedlift.encoder import Encoder
-from embedlift.evaluation.bootstrap import interval, mean_resamples
+from embedlift.evaluation.bootstrap import draws, interval, mean
 from embedlift.evaluation.retrieval import known_item_ranks, ranks_from_scores, reciprocal_ranks
 from embedlift.functional.similarity import unit_rows
 from embedlift.model_card import FIGURES
@@ -168,7 +168,7 @@ def tf_idf_ranks(queries: list[str], documents: list[str], relevant: Ranks) -> R
 
 def figure(values: NDArray[np.float64]) -> str:
     """Return the mean of ``values`` with its interval, x 100."""
-    low, high = interval(mean_resamples(values)) or (0.0, 0.0)
+    low, high = interval(draws([mean(values)], len(values))[0]) or (0.0, 0.0)
     return f"{100 * values.mean():.1f} \\[{100 * low:.1f}, {100 * high:.1f}]"
 
 

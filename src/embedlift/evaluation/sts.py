@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 
 from embedlift.corpus import read_lines
 from embedlift.errors import InputError
-from embedlift.evaluation.bootstrap import RESAMPLES, interval, spearman_resamples
+from embedlift.evaluation.bootstrap import RESAMPLES, draws, interval, spearman
 from embedlift.evaluation.results import Score
 from embedlift.functional.similarity import paired_cosine
 
@@ -202,8 +202,8 @@ def _spearman(part: _Subset) -> tuple[float, NDArray[np.float64]]:
     collapsed = np.ptp(part.system) < _ROUNDING or np.ptp(part.gold) == 0
     if collapsed or not np.isfinite(part.system).all():
         return float("nan"), np.full(RESAMPLES, np.nan)
-    draws = spearman_resamples(part.system, part.gold, seed=part.seed)
-    return float(spearmanr(part.system, part.gold).statistic), draws
+    found = draws([spearman(part.system, part.gold)], len(part.gold), seed=part.seed)[0]
+    return float(spearmanr(part.system, part.gold).statistic), found
 
 
 def check_aggregation(name: str) -> Aggregation:
