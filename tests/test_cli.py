@@ -103,7 +103,7 @@ def test_the_json_of_evaluate(tmp_path, data, tiny_bert, aggregation):
     assert {"embedlift", "torch", "transformers", "sentence-transformers", "python"} <= set(document["versions"])
     fields = ["model", "task", "split", "subset", "metric", "aggregation", "score", "n", "interval"]
     for row in document["results"]:
-        assert list(row) == [*fields, "note"]
+        assert list(row) == [*fields, "note", "unit"]
         assert row["model"] == str(tiny_bert)
         assert row["split"] == "test"
         assert row["metric"] == "cosine_spearman"

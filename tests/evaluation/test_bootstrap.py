@@ -119,6 +119,53 @@ def test_pairs_that_share_a_sentence_directly_or_through_others_are_a_cluster():
     assert bootstrap.sentence_clusters(left, right).tolist() == [0, 1, 1, 2, 0]
 
 
+def test_the_sentences_are_resampled_where_one_cluster_would_hold_nearly_all_pairs():
+    left, right = zip(*[(i, j) for i in range(6) for j in range(i + 1)], strict=True)
+    units = bootstrap.sentence_clusters(*[[f"sentence {i}" for i in side] for side in (left, right)])
+    assert units.shape == (21, 2)
+    counts, drawn = bootstrap.resample_counts(21, 50, 3, units), bootstrap.resample_counts(6, 50, 3)
+    for pair, (i, j) in enumerate(units):
+        expected = drawn[:, i] if i == j else drawn[:, i] * drawn[:, j]
+        np.testing.assert_array_equal(counts[:, pair], expected)
+
+
+@pytest.mark.parametrize("statistic", [bootstrap.spearman, bootstrap.pearson])
+def test_an_empty_resample_is_undefined(statistic):
+    """It happens where the sentences of few pairs are resampled."""
+    x = np.arange(3.0)
+    assert np.isnan(statistic(x, x)(np.zeros((1, 3)))).all()
+    assert np.isnan(bootstrap.mean(x)(np.zeros((1, 3)))).all()
+
+
+def shared_errors(rng, sentences, pairs):
+    """Values of pairs, half of whose variance comes from their two sentences."""
+    effect = rng.normal(size=sentences)
+    return effect[pairs].sum(axis=1) / 2 + rng.normal(size=len(pairs)) * 0.5**0.5
+
+
+STAR = np.array([[hub, 15 + 4 * hub + leaf] for hub in range(15) for leaf in range(4)])
+TABLE = np.array([[i, j] for i in range(15) for j in range(i)])
+
+
+@pytest.mark.parametrize(("pairs", "lowest"), [(STAR, 0.85), (TABLE, 0.9)], ids=["one against four", "all against all"])
+def test_intervals_cover_the_truth_where_pairs_share_sentences(pairs, lowest):
+    """Intervals from single pairs do not, which is why they are not used."""
+    units = bootstrap.sentence_clusters(*[[f"sentence {i}" for i in side] for side in pairs.T])
+    covered = dict.fromkeys(("shared", "single"), 0)
+    counts = {
+        "shared": bootstrap.resample_counts(len(pairs), 300, 0, units),
+        "single": bootstrap.resample_counts(len(pairs), 300, 0),
+    }
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        values = shared_errors(rng, pairs.max() + 1, pairs)
+        for name, drawn in counts.items():
+            low, high = bootstrap.interval(bootstrap.mean(values)(drawn))
+            covered[name] += low <= 0 <= high
+    assert lowest <= covered["shared"] / 200
+    assert covered["single"] < covered["shared"] - 10
+
+
 def test_about_95_percent_of_intervals_cover_the_truth():
     """The true Spearman correlation of a Gaussian pair with correlation r is 6 / pi * asin(r / 2)."""
     truth = 6 / np.pi * np.arcsin(0.25)

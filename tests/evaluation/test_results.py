@@ -27,6 +27,7 @@ def test_scores_and_what_they_depend_on_are_written(tmp_path):
         "n": 10,
         "interval": [0.4, 0.6],
         "note": None,
+        "unit": "pairs",
     }
     assert document["results"][1]["score"] is None
 

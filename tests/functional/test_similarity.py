@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from embedlift.functional.similarity import paired_cosine, unit_rows
+from embedlift.functional.similarity import paired_cosine, paired_dot, paired_euclidean, paired_manhattan, unit_rows
 
 
 def test_rows_get_length_one_and_keep_their_direction():
@@ -33,3 +33,12 @@ def test_cosine_does_not_depend_on_scale():
     rng = np.random.default_rng(0)
     left, right = rng.normal(size=(2, 50, 8))
     np.testing.assert_allclose(paired_cosine(left, right), paired_cosine(1e-3 * left, 1e4 * right), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("similarity", "expected"), [(paired_dot, [11, 0]), (paired_euclidean, [-(8**0.5), 0]), (paired_manhattan, [-4, 0])]
+)
+def test_other_similarities_of_pairs(similarity, expected):
+    """The larger, the more alike: distances are negative."""
+    found = similarity(np.array([[1.0, 2], [0, 0]]), np.array([[3.0, 4], [0, 0]]))
+    np.testing.assert_allclose(found, expected)

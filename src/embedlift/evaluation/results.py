@@ -30,11 +30,12 @@ class Score:
         metric: Such as ``cosine_spearman``.
         aggregation: How subsets became the whole (``all``, ``mean``, ``wmean``), or None within a subset.
         score: A fraction in [-1, 1], or None where it is undefined (see ``note``).
-        n: Number of pairs or queries.
+        n: Number of items: of pairs or queries, whatever ``unit`` says.
         interval: 95 % bootstrap interval, or None where the score is undefined.
         note: What a reader must know, such as why a score is undefined.
         draws: The score in each bootstrap resample, shape (R,), or None; not written to files. Two models' draws of
             the same task and seed belong to the same resamples.
+        unit: What ``n`` counts, in the plural.
     """
 
     model: str
@@ -48,6 +49,7 @@ class Score:
     interval: tuple[float, float] | None
     note: str | None = None
     draws: NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
+    unit: str = "pairs"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields that are written to files."""

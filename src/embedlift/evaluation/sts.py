@@ -1,22 +1,23 @@
-"""Semantic textual similarity: does the cosine of two vectors follow the judgement of people?"""
+"""Semantic textual similarity: does the similarity of two vectors follow the judgement of people?"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import zlib
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from embedlift.corpus import read_lines
 from embedlift.errors import InputError
-from embedlift.evaluation.bootstrap import RESAMPLES, draws, interval, spearman
+from embedlift.evaluation.bootstrap import interval, sentence_clusters
+from embedlift.evaluation.correlation import Correlation, Similarities, check_metrics, correlate
 from embedlift.evaluation.results import Score
-from embedlift.functional.similarity import paired_cosine
+from embedlift.evaluation.senteval_text import senteval_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -25,16 +26,27 @@ if TYPE_CHECKING:
 Aggregation = Literal["all", "mean", "wmean"]
 AGGREGATIONS: tuple[Aggregation, ...] = ("all", "mean", "wmean")
 
+#: Year -> its files, as the literature has them: STS13's SMT, which few can get, is no part of the usual figure.
+SUBSETS = {
+    "STS12": ("MSRpar", "MSRvid", "OnWN", "SMTeuroparl", "SMTnews"),
+    "STS13": ("FNWN", "OnWN", "headlines"),
+    "STS14": ("OnWN", "deft-forum", "deft-news", "headlines", "images", "tweet-news"),
+    "STS15": ("answers-forums", "answers-students", "belief", "headlines", "images"),
+    "STS16": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
+}
 #: Task -> its files under the data folder; ``{split}`` stands for train, dev or test.
 TASKS = {
-    **{f"STS{year}": f"sts/STS{year}/*.tsv" for year in (12, 13, 14, 15, 16)},
+    **{year: f"sts/{year}/*.tsv" for year in SUBSETS},
     "STS-B": "stsb/stsb_{split}.tsv",
     "SICK-R": "sick/sickr_{split}.tsv",
+    "BIOSSES": "domain_bio/biosses.tsv",
 }
-#: Cosines in float32 that differ by less hold nothing but rounding errors.
-_ROUNDING = 1e-6
-
+#: Machine translations of STS-B: ``STS-B-es`` for Spanish.
+_TRANSLATED = "STS-B-"
+_TRANSLATIONS = "stsb_mt/stsb_{language}_{{split}}.tsv"
 _SPLITS = {"dev": ("dev", "trial"), "train": ("train",), "test": ("test",)}
+#: Lowest and highest gold score, where they aren't 0 and 5.
+_RANGES = {"SICK-R": (1.0, 5.0), "BIOSSES": (0.0, 4.0)}
 
 
 @dataclass(frozen=True)
@@ -56,7 +68,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Task:
-    """A task: Spearman's correlation of cosine with the gold similarities.
+    """A task: the correlation of similarities with the gold similarities.
 
     Attributes:
         name: Such as ``STS12``.
@@ -65,12 +77,14 @@ class Task:
         aggregation: How the subsets become one score: ``all`` pools their pairs (SimCSE, mteb), ``mean`` averages
             their scores, ``wmean`` weights that average by size (BERT-flow, SentEval). The same model differs by
             several points between them.
+        metrics: Some of :data:`embedlift.evaluation.correlation.METRICS`.
     """
 
     name: str
     split: str
     subsets: list[Pairs]
     aggregation: Aggregation = "all"
+    metrics: tuple[str, ...] = ("cosine_spearman",)
 
     def texts(self) -> Iterator[str]:
         """Return both sentences of every pair."""
@@ -79,49 +93,176 @@ class Task:
             yield from pairs.right
 
     def scores(self, vectors: Vectors, model: str, seed: int) -> list[Score]:
-        """Return a score for each subset, if there are several, and one for the whole."""
-        parts = [
-            _Subset(
-                paired_cosine(vectors.of(pairs.left), vectors.of(pairs.right)),
-                pairs.gold,
-                vectors.zeros([*pairs.left, *pairs.right]),
-                [seed, number],
-            )
-            for number, pairs in enumerate(self.subsets)
+        """Return, for each metric, a score for each subset, if there are several, and one for the whole."""
+        compared = [
+            Similarities.of(vectors.of(pairs.left), vectors.of(pairs.right), self.metrics) for pairs in self.subsets
         ]
-        return _score_task(model, self, parts)
+        found = [
+            self._correlate(pairs, similarities, seed)
+            for pairs, similarities in zip(self.subsets, compared, strict=True)
+        ]
+        whole = _joined(self.subsets)
+        if len(self.subsets) == 1:
+            of_whole = found[0]
+        elif self.aggregation == "all":
+            of_whole = self._correlate(whole, Similarities.pooled(compared), seed)
+        else:
+            of_whole = self._averages(found)
+        rows = []
+        for place, metric in enumerate(self.metrics):
+            score = Score(model, self.name, self.split, None, metric, None, None, 0, None)
+            if len(self.subsets) > 1:
+                for pairs, correlations in zip(self.subsets, found, strict=True):
+                    zeros = vectors.zeros([*pairs.left, *pairs.right])
+                    rows.append(_filled(replace(score, subset=pairs.name), pairs, correlations[place], zeros))
+            zeros = vectors.zeros([*whole.left, *whole.right])
+            rows.append(_filled(replace(score, aggregation=self.aggregation), whole, of_whole[place], zeros))
+        return rows
+
+    def _correlate(self, pairs: Pairs, similarities: Similarities, seed: int) -> list[Correlation]:
+        # Its own resamples for each file: two that are equally long have nothing to do with each other.
+        own = zlib.crc32(f"{self.name}:{self.split}/{pairs.name}".encode())
+        clusters = sentence_clusters(pairs.left, pairs.right)
+        return correlate(similarities, pairs.gold, self.metrics, seed=[seed, own], clusters=clusters)
+
+    def _averages(self, found: list[list[Correlation]]) -> list[Correlation]:
+        sizes = np.array([len(pairs.gold) for pairs in self.subsets])
+        weights = sizes / sizes.sum() if self.aggregation == "wmean" else np.full(len(sizes), 1 / len(sizes))
+        averages = []
+        for subsets in zip(*found, strict=True):
+            value = float(weights @ [correlation.value for correlation in subsets])
+            draws = weights @ np.stack([correlation.draws for correlation in subsets])
+            notes = [correlation.note for correlation in subsets if correlation.note]
+            averages.append(Correlation(value, draws, notes[0] if notes else None))
+        return averages
 
 
-def load_task(data: Path, name: str, aggregation: Aggregation = "all") -> Task:
-    """Read a task such as ``STS12``, ``STS-B`` (its test split) or ``STS-B:dev`` from the folder ``data``.
+def _joined(subsets: Sequence[Pairs]) -> Pairs:
+    return Pairs(
+        "all",
+        [text for pairs in subsets for text in pairs.left],
+        [text for pairs in subsets for text in pairs.right],
+        np.concatenate([pairs.gold for pairs in subsets]),
+    )
+
+
+def _filled(score: Score, pairs: Pairs, found: Correlation, zeros: int) -> Score:
+    notes = [found.note] if found.note else []
+    if zeros and score.metric.startswith("cosine"):
+        notes.append(f"{zeros} sentence{'s' * (zeros > 1)} with a zero vector, whose cosine counts as 0")
+    defined = bool(np.isfinite(found.value))
+    return replace(
+        score,
+        score=found.value if defined else None,
+        n=len(pairs.gold),
+        interval=interval(found.draws) if defined else None,
+        note="; ".join(notes) or None,
+        draws=found.draws,
+    )
+
+
+def load_task(
+    data: Path,
+    name: str,
+    aggregation: Aggregation = "all",
+    *,
+    metrics: Sequence[str] = ("cosine_spearman",),
+    senteval: bool = False,
+) -> Task:
+    """Read a task of the folder ``data``, or any file in the same layout.
+
+    Args:
+        data: Folder.
+        name: Such as ``STS12``, ``STS-B`` (its test split), ``STS-B:dev``, ``STS-B-es`` (translated, see
+            :func:`languages`), or the path of a ``.tsv`` file, as it is or from ``data``.
+        aggregation: See :class:`Task`.
+        metrics: See :class:`Task`.
+        senteval: Whether to write the text as SentEval's files have it (needs the extra ``senteval``).
 
     Raises:
         InputError: If the task or its files are missing, or a line is not ``score, sentence, sentence``.
     """
+    base, split, files = _find(data, name)
+    limits = None if name.endswith(".tsv") else _RANGES.get(base, (0.0, 5.0))
+    subsets = [read_pairs(file, limits) for file in files]
+    if senteval:
+        lower = base != "SICK-R"
+        subsets = [
+            replace(
+                pairs,
+                left=[senteval_text(text, lower=lower) for text in pairs.left],
+                right=[senteval_text(text, lower=lower) for text in pairs.right],
+            )
+            for pairs in subsets
+        ]
+    return Task(base, split, subsets, aggregation, check_metrics(metrics))
+
+
+def languages(data: Path) -> list[str]:
+    """Return the languages whose translation of STS-B is in the folder ``data``."""
+    return sorted({file.stem.split("_")[1] for file in data.glob(_TRANSLATIONS.format(language="*").format(split="*"))})
+
+
+def _find(data: Path, name: str) -> tuple[str, str, list[Path]]:
+    """Return name, split and files of a task."""
+    if name.endswith(".tsv"):
+        file = Path(name) if Path(name).is_file() else data / name
+        if not file.is_file():
+            raise InputError(f"no file {name}, neither here nor in {data}")
+        return file.stem, "test", [file]
     base, _, split = name.partition(":")
-    if base not in TASKS or (split and ("{split}" not in TASKS[base] or split not in _SPLITS)):
-        known = ", ".join(TASKS)
-        raise InputError(f"unknown task {name!r}: choose from {known} (STS-B and SICK-R also as STS-B:dev or :train)")
+    language = base.removeprefix(_TRANSLATED) if base.startswith(_TRANSLATED) else ""
+    pattern = _TRANSLATIONS.format(language=language) if language.isalpha() else TASKS.get(base)
+    if pattern is None or (split and ("{split}" not in pattern or split not in _SPLITS)):
+        known = ", ".join([*TASKS, *(_TRANSLATED + language for language in languages(data))])
+        raise InputError(
+            f"unknown task {name!r}: choose from {known} (STS-B and SICK-R also as STS-B:dev or :train) "
+            "or give the path of a .tsv file (score, sentence, sentence)"
+        )
     split = split or "test"
-    patterns = [TASKS[base].format(split=spelling) for spelling in _SPLITS[split]]
+    patterns = list(dict.fromkeys(pattern.format(split=spelling) for spelling in _SPLITS[split]))
     files = sorted(file for pattern in patterns for file in data.glob(pattern))
     if not files:
         raise InputError(f"{name}: no file {' or '.join(str(data / pattern) for pattern in patterns)}")
-    return Task(base, split, [read_pairs(file) for file in files], aggregation)
+    return base, split, _complete(base, files)
 
 
-def read_pairs(path: Path) -> Pairs:
+def _complete(base: str, files: list[Path]) -> list[Path]:
+    """Return the files of a year's usual figure; a folder that has none of them is taken as it is.
+
+    Raises:
+        InputError: If some are there and some are not: the score would not be comparable with any table.
+    """
+    known = [file for file in files if file.stem in SUBSETS.get(base, ())]
+    missing = sorted(set(SUBSETS.get(base, ())) - {file.stem for file in known})
+    if known and missing:
+        there = ", ".join(file.name for file in known)
+        raise InputError(
+            f"{base}: missing in {files[0].parent}: {', '.join(f'{name}.tsv' for name in missing)} (there: {there}); "
+            "without them the score is not that of the task; a single file can be evaluated by its path"
+        )
+    return known or files
+
+
+def read_pairs(path: Path, limits: tuple[float, float] | None = None) -> Pairs:
     """Read ``score<TAB>sentence<TAB>sentence``, without header or quoting.
+
+    Args:
+        path: File.
+        limits: Lowest and highest possible score.
 
     Raises:
         InputError: Naming file and line.
     """
     left, right, gold = [], [], []
     for number, line in read_lines(path):
+        where = f"{path}:{number}"
         columns = line.split("\t")
         if len(columns) != 3:
-            raise InputError(f"{path}:{number}: {len(columns)} columns where score, sentence, sentence were expected")
-        gold.append(_read_score(columns[0], f"{path}:{number}"))
+            raise InputError(f"{where}: {len(columns)} columns where score, sentence, sentence were expected")
+        if not (columns[1].strip() and columns[2].strip()):
+            raise InputError(f"{where}: an empty sentence: remove the line")
+        gold.append(_read_score(columns[0], limits, where))
         left.append(columns[1])
         right.append(columns[2])
     if not gold:
@@ -129,81 +270,16 @@ def read_pairs(path: Path) -> Pairs:
     return Pairs(path.stem, left, right, np.array(gold))
 
 
-def _read_score(text: str, where: str) -> float:
+def _read_score(text: str, limits: tuple[float, float] | None, where: str) -> float:
     try:
         score = float(text)
     except ValueError:
         score = float("nan")
     if not np.isfinite(score):
         raise InputError(f"{where}: the score {text!r} is not a number")
+    if limits and not limits[0] <= score <= limits[1]:
+        raise InputError(f"{where}: the score {text} is outside of the task's range, {limits[0]:g} to {limits[1]:g}")
     return score
-
-
-@dataclass(frozen=True)
-class _Subset:
-    """Cosines and gold similarities of a subset, shape (n,), its sentences with a zero vector, its bootstrap seed."""
-
-    system: NDArray[np.floating]
-    gold: NDArray[np.float64]
-    zeros: int
-    seed: list[int]
-
-
-def _score_task(model: str, task: Task, parts: list[_Subset]) -> list[Score]:
-    pooled = _Subset(
-        np.concatenate([part.system for part in parts]),
-        np.concatenate([part.gold for part in parts]),
-        sum(part.zeros for part in parts),
-        parts[0].seed,
-    )
-    results = [_spearman(part) for part in parts]
-    if task.aggregation == "all" and len(parts) > 1:
-        whole = _spearman(pooled)
-    else:
-        sizes = np.array([len(part.gold) for part in parts])
-        weights = sizes / sizes.sum() if task.aggregation == "wmean" else np.full(len(parts), 1 / len(parts))
-        values, draws = zip(*results, strict=True)
-        whole = (float(weights @ values), weights @ np.stack(draws))
-
-    def record(subset: str | None, part: _Subset, value: float, draws: NDArray[np.float64]) -> Score:
-        defined = bool(np.isfinite(value))
-        return Score(
-            model=model,
-            task=task.name,
-            split=task.split,
-            subset=subset,
-            metric="cosine_spearman",
-            aggregation=task.aggregation if subset is None else None,
-            score=float(value) if defined else None,
-            n=len(part.gold),
-            interval=interval(draws) if defined else None,
-            note=_note(part, defined=defined),
-            draws=draws,
-        )
-
-    subsets = [
-        record(pairs.name, part, *result) for pairs, part, result in zip(task.subsets, parts, results, strict=True)
-    ]
-    return [*(subsets if len(subsets) > 1 else []), record(None, pooled, *whole)]
-
-
-def _note(part: _Subset, *, defined: bool) -> str | None:
-    notes = []
-    if not np.isfinite(part.system).all():
-        notes.append("undefined: NaN or infinity in the vectors")
-    elif not defined:
-        notes.append("undefined: collapsed (all similarities or all gold scores of a subset are equal)")
-    if part.zeros:
-        notes.append(f"{part.zeros} sentence{'s' * (part.zeros > 1)} with a zero vector, whose cosine counts as 0")
-    return "; ".join(notes) or None
-
-
-def _spearman(part: _Subset) -> tuple[float, NDArray[np.float64]]:
-    collapsed = np.ptp(part.system) < _ROUNDING or np.ptp(part.gold) == 0
-    if collapsed or not np.isfinite(part.system).all():
-        return float("nan"), np.full(RESAMPLES, np.nan)
-    found = draws([spearman(part.system, part.gold)], len(part.gold), seed=part.seed)[0]
-    return float(spearmanr(part.system, part.gold).statistic), found
 
 
 def check_aggregation(name: str) -> Aggregation:

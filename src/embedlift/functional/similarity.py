@@ -1,4 +1,4 @@
-"""Cosine similarity of vectors, with a defined value for zero vectors."""
+"""Similarities of vectors: the larger, the more alike. Cosine has a defined value for zero vectors."""
 
 from __future__ import annotations
 
@@ -22,3 +22,18 @@ def paired_cosine(left: NDArray[np.floating], right: NDArray[np.floating]) -> ND
     A pair with a zero vector has cosine 0, as in SentEval.
     """
     return np.einsum("nd,nd->n", unit_rows(left), unit_rows(right))
+
+
+def paired_dot(left: NDArray[np.floating], right: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return the dot product of each row of ``left`` with the same row of ``right``: (N, D), (N, D) -> (N,)."""
+    return np.einsum("nd,nd->n", left, right)
+
+
+def paired_euclidean(left: NDArray[np.floating], right: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return the negative Euclidean distance of each row of ``left`` to the same row of ``right``: -> (N,)."""
+    return -np.linalg.norm(left - right, axis=1)
+
+
+def paired_manhattan(left: NDArray[np.floating], right: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return the negative Manhattan distance of each row of ``left`` to the same row of ``right``: -> (N,)."""
+    return -np.abs(left - right).sum(axis=1)
