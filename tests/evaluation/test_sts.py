@@ -62,6 +62,14 @@ def test_subsets_of_unequal_size_show_why_the_aggregation_is_named():
     assert all(row.aggregation is None for found in rows.values() for row in found[:-1])
 
 
+@pytest.mark.parametrize(("aggregation", "points"), [("all", 22.0), ("mean", 75.0), ("wmean", 78.6)])
+def test_the_worked_example_of_the_docs(aggregation, points):
+    a = as_pairs("A", [0.81, 0.82, 0.83, 0.84], [1.0, 2.0, 3.0, 4.0])
+    b = as_pairs("B", [0.51, 0.53, 0.52], [2.0, 3.0, 4.0])
+    *_, whole = score(a, b, aggregation=aggregation)
+    assert round(100 * whole.score, 1) == points
+
+
 @pytest.mark.parametrize("parts", [1, 3])
 def test_exactly_one_row_stands_for_the_whole(parts):
     rows = score(*[random_pairs(f"p{i}", 20, i) for i in range(parts)])

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 RESAMPLES = 1000
 #: Of counts made at a time. Larger arrays cost more than they save: the system hands each one out afresh.
 _BLOCK_BYTES = 2**17
-_GIANT = 2 / 3
 _ROUNDING = 1e-12
 
 
@@ -97,22 +96,24 @@ def _of_items(counts: NDArray[np.float64], clusters: NDArray[np.int64]) -> NDArr
     return np.take(counts, first, axis=1) * np.where(first == second, 1, np.take(counts, second, axis=1))
 
 
-def sentence_clusters(left: Sequence[str], right: Sequence[str]) -> NDArray[np.int64]:
+def sentence_clusters(left: Sequence[str], right: Sequence[str], largest: float = 2 / 3) -> NDArray[np.int64]:
     """Return what to resample where pairs share sentences, for the argument ``clusters`` of this module.
 
     Scores of pairs that share a sentence move together, so that single pairs would give intervals that are too narrow.
-    Pairs that are connected, directly or through others, are one cluster: shape (n,). Where that puts more than 2/3 of
-    all pairs into one cluster, as in a table of all pairs of a few sentences, the sentences are resampled instead:
-    shape (n, 2). That is safe but wide, up to sqrt(3) times where few pairs share a sentence, so it is not the rule;
-    in no STS file is it needed (the largest share is 57 %, in STS16's plagiarism; SICK-R's test split has 7 %).
+    Pairs that are connected, directly or through others, are one cluster: shape (n,). Where one cluster would hold
+    more than the share ``largest`` of all pairs, as in a table of all pairs of a few sentences, the sentences are
+    resampled instead: shape (n, 2). That is safe but up to 1.8 times too wide where few pairs share a sentence, so it
+    is not the rule. No STS file needs it: the largest share is 57 % (STS16's plagiarism), in SICK-R's test split 7 %.
+    ``benchmarks/intervals.py`` has measured all this.
 
     Args:
         left: First sentences, n.
         right: Second sentences, n.
+        largest: Share of all pairs that a cluster may hold.
 
     References:
-        Owen, The pigeonhole bootstrap (2007), arXiv:0712.1111; Davezies, D'Haultfoeuille & Guyonvarch, Empirical
-        process results for exchangeable arrays (2021), arXiv:1906.11293.
+        Owen, The pigeonhole bootstrap, Annals of Applied Statistics (2007). Davezies, D'Haultfoeuille & Guyonvarch,
+        Empirical process results for exchangeable arrays, Annals of Statistics (2021).
     """
     number: dict[str, int] = {}
     a = np.array([number.setdefault(text, len(number)) for text in left])
@@ -120,7 +121,7 @@ def sentence_clusters(left: Sequence[str], right: Sequence[str]) -> NDArray[np.i
     graph = coo_array((np.ones(len(a)), (a, b)), shape=(len(number), len(number)))
     component: NDArray[np.int64] = connected_components(graph, directed=False)[1]
     clusters: NDArray[np.int64] = np.unique(component[a], return_inverse=True)[1]
-    if np.bincount(clusters).max() > _GIANT * len(clusters):
+    if np.bincount(clusters).max() > largest * len(clusters):
         return np.stack([a, b], axis=1)
     return clusters
 
