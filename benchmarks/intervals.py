@@ -92,7 +92,8 @@ def effects(pairs: NDArray[np.int64], share: float, rng: np.random.Generator) ->
 
 def connected(pairs: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the cluster of each pair, however large the largest is."""
-    return bootstrap.sentence_clusters(*(list(map(str, side)) for side in pairs.T), largest=1.0)
+    left, right = (list(map(str, side)) for side in pairs.T)
+    return bootstrap.sentence_clusters(left, right, largest=1.0)
 
 
 def coverage_of(pairs: NDArray[np.int64], share: float, samples: int, seed: int) -> list[str]:

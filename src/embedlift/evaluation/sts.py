@@ -108,15 +108,14 @@ class Task:
             of_whole = self._correlate(whole, Similarities.pooled(compared), seed)
         else:
             of_whole = self._averages(found)
+        parts = [*zip(self.subsets, found, strict=True)] if len(self.subsets) > 1 else []
+        zeros = [vectors.zeros([*pairs.left, *pairs.right]) for pairs in [*self.subsets, whole]]
         rows = []
         for place, metric in enumerate(self.metrics):
             score = Score(model, self.name, self.split, None, metric, None, None, 0, None)
-            if len(self.subsets) > 1:
-                for pairs, correlations in zip(self.subsets, found, strict=True):
-                    zeros = vectors.zeros([*pairs.left, *pairs.right])
-                    rows.append(_filled(replace(score, subset=pairs.name), pairs, correlations[place], zeros))
-            zeros = vectors.zeros([*whole.left, *whole.right])
-            rows.append(_filled(replace(score, aggregation=self.aggregation), whole, of_whole[place], zeros))
+            for (pairs, correlations), count in zip(parts, zeros, strict=False):
+                rows.append(_filled(replace(score, subset=pairs.name), pairs, correlations[place], count))
+            rows.append(_filled(replace(score, aggregation=self.aggregation), whole, of_whole[place], zeros[-1]))
         return rows
 
     def _correlate(self, pairs: Pairs, similarities: Similarities, seed: int) -> list[Correlation]:
