@@ -93,7 +93,7 @@ class Task:
             yield from pairs.right
 
     def scores(self, vectors: Vectors, model: str, seed: int) -> list[Score]:
-        """Return, for each metric, a score for each subset, if there are several, and one for the whole."""
+        """Return a score for each subset, if there are several, and one for the whole; each for every metric."""
         compared = [
             Similarities.of(vectors.of(pairs.left), vectors.of(pairs.right), self.metrics) for pairs in self.subsets
         ]
@@ -108,15 +108,11 @@ class Task:
             of_whole = self._correlate(whole, Similarities.pooled(compared), seed)
         else:
             of_whole = self._averages(found)
-        parts = [*zip(self.subsets, found, strict=True)] if len(self.subsets) > 1 else []
-        zeros = [vectors.zeros([*pairs.left, *pairs.right]) for pairs in [*self.subsets, whole]]
         rows = []
-        for place, metric in enumerate(self.metrics):
-            score = Score(model, self.name, self.split, None, metric, None, None, 0, None)
-            for (pairs, correlations), count in zip(parts, zeros, strict=False):
-                rows.append(_filled(replace(score, subset=pairs.name), pairs, correlations[place], count))
-            rows.append(_filled(replace(score, aggregation=self.aggregation), whole, of_whole[place], zeros[-1]))
-        return rows
+        if len(self.subsets) > 1:
+            for pairs, correlations in zip(self.subsets, found, strict=True):
+                rows += self._rows(model, pairs.name, pairs, correlations, vectors)
+        return rows + self._rows(model, None, whole, of_whole, vectors)
 
     def _correlate(self, pairs: Pairs, similarities: Similarities, seed: int) -> list[Correlation]:
         # Its own resamples for each file: two that are equally long have nothing to do with each other.
@@ -135,6 +131,31 @@ class Task:
             averages.append(Correlation(value, draws, notes[0] if notes else None))
         return averages
 
+    def _rows(
+        self, model: str, subset: str | None, pairs: Pairs, found: list[Correlation], vectors: Vectors
+    ) -> list[Score]:
+        zeros = vectors.zeros([*pairs.left, *pairs.right])
+        beside = f"{zeros} sentence{'s' * (zeros > 1)} with a zero vector, whose cosine counts as 0"
+        rows = []
+        for metric, correlation in zip(self.metrics, found, strict=True):
+            defined = bool(np.isfinite(correlation.value))
+            notes = [correlation.note, beside if zeros and metric.startswith("cosine") else None]
+            score = Score(
+                model=model,
+                task=self.name,
+                split=self.split,
+                subset=subset,
+                metric=metric,
+                aggregation=self.aggregation if subset is None else None,
+                score=correlation.value if defined else None,
+                n=len(pairs.gold),
+                interval=interval(correlation.draws) if defined else None,
+                note="; ".join(filter(None, notes)) or None,
+                draws=correlation.draws,
+            )
+            rows.append(score)
+        return rows
+
 
 def _joined(subsets: Sequence[Pairs]) -> Pairs:
     return Pairs(
@@ -142,21 +163,6 @@ def _joined(subsets: Sequence[Pairs]) -> Pairs:
         [text for pairs in subsets for text in pairs.left],
         [text for pairs in subsets for text in pairs.right],
         np.concatenate([pairs.gold for pairs in subsets]),
-    )
-
-
-def _filled(score: Score, pairs: Pairs, found: Correlation, zeros: int) -> Score:
-    notes = [found.note] if found.note else []
-    if zeros and score.metric.startswith("cosine"):
-        notes.append(f"{zeros} sentence{'s' * (zeros > 1)} with a zero vector, whose cosine counts as 0")
-    defined = bool(np.isfinite(found.value))
-    return replace(
-        score,
-        score=found.value if defined else None,
-        n=len(pairs.gold),
-        interval=interval(found.draws) if defined else None,
-        note="; ".join(notes) or None,
-        draws=found.draws,
     )
 
 
