@@ -14,7 +14,6 @@ import machine
 
 from embedlift.encoder import Encoder
 from embedlift.evaluation import sts
-from embedlift.evaluation.comparison import compare
 from embedlift.evaluation.tasks import evaluate
 
 
@@ -43,8 +42,6 @@ if __name__ == "__main__":
         scores += evaluate(encoder, "SentEval's text" if senteval else "raw text", tasks)
         if senteval:
             print(*(f"{task.name}: {agreement(given.data, task)}" for task in tasks), sep="\n")
-    for found in compare(scores):
-        print(f"{found.task}: {found.sentence}")
     for score in scores:
         if score.subset is None and score.score is not None:
             print(f"{score.task}, {score.model}: {100 * score.score:.2f}")

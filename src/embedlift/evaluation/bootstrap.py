@@ -102,8 +102,8 @@ def sentence_clusters(left: Sequence[str], right: Sequence[str], largest: float 
     Scores of pairs that share a sentence move together, so that single pairs would give intervals that are too narrow.
     Pairs that are connected, directly or through others, are one cluster: shape (n,). Where one cluster would hold
     more than the share ``largest`` of all pairs, as in a table of all pairs of a few sentences, the sentences are
-    resampled instead: shape (n, 2). That is safe but up to 1.8 times too wide where few pairs share a sentence, so it
-    is not the rule. No STS file needs it: the largest share is 57 % (STS16's plagiarism), in SICK-R's test split 7 %.
+    resampled instead: shape (n, 2). That is safe but nearly twice too wide where few pairs share a sentence, so it is
+    not the rule. No STS file needs it: the largest share is 57 % (STS16's plagiarism), in SICK-R's test split 7 %.
     ``benchmarks/intervals.py`` has measured all this.
 
     Args:
