@@ -103,7 +103,10 @@ def read(folder: Path) -> NDArray[np.uint64] | None:
 
 
 def examine(task: Task, fitted_on: NDArray[np.uint64]) -> Contamination:
-    """Count the texts of ``task`` that are among those with the fingerprints ``fitted_on``."""
+    """Count the texts of ``task`` that are among those with the fingerprints ``fitted_on``.
+
+    A retrieval task must come without prompts: no fitting text has them.
+    """
     own = fingerprints(task.texts())
     seen = int(np.isin(own, fitted_on).sum())
     return Contamination(task.name, task.split, seen, len(own))

@@ -98,10 +98,8 @@ class TransferTask:
 
     def scores(self, vectors: Vectors, model: str, seed: int) -> list[Score]:
         """Return the accuracy, and F1 for pairs (MRPC); the bootstrap draws test examples, not training ones."""
-        train, dev, test = (
-            None if part is None else _in_order(part, vectors) for part in (self.train, self.dev, self.test)
-        )
-        assert train is not None
+        train = _in_order(self.train, vectors)
+        dev, test = (None if part is None else _in_order(part, vectors) for part in (self.dev, self.test))
         parts = [part for part in (train, dev, test) if part is not None]
         metrics = [self._metric(name) for name in ("accuracy", "f1")[: len(self.train.sides)]]
         if not all(np.isfinite(part.x).all() for part in parts):
