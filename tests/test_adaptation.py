@@ -22,6 +22,7 @@ import embedlift
 from embedlift.adaptation import run, write_json
 from embedlift.encoder import Encoder
 from embedlift.errors import InputError
+from embedlift.evaluation import contamination
 from embedlift.functional.isotropy import random_pair_cosine
 from embedlift.transforms import TRANSFORMS, Whitening, make_transform
 
@@ -122,6 +123,14 @@ def test_the_method_none_reports_the_same_figures_twice(tiny_bert):
     record = run(tiny_bert, CORPUS, method="none")
     assert record.before == record.after
     assert record.before["dimension"] == 32
+
+
+def test_a_saved_model_tells_which_sentences_it_was_fitted_on(tiny_bert, tmp_path):
+    """Without the text itself: what an evaluation needs to call a result transductive."""
+    run(tiny_bert, [*CORPUS, CORPUS[0].upper()], output=tmp_path / "out")
+    seen = contamination.read(tmp_path / "out")
+    assert np.array_equal(seen, contamination.fingerprints(CORPUS))
+    assert contamination.FILE in (tmp_path / "out" / "README.md").read_text()
 
 
 def test_the_model_card_says_what_was_done(tiny_bert, tmp_path):

@@ -17,6 +17,7 @@ from embedlift.cache import CachedEncoder
 from embedlift.corpus import Corpus, read_corpus
 from embedlift.encoder import Encoder
 from embedlift.errors import InputError
+from embedlift.evaluation import contamination
 from embedlift.files import PartialFolder
 from embedlift.functional import isotropy
 from embedlift.layers import pooling_of, with_modules
@@ -281,6 +282,7 @@ def _save(record: Adaptation, work: PartialFolder) -> None:
     try:
         record.model.save_pretrained(str(folder), create_model_card=False)
         bundle_sources(folder)
+        contamination.write(folder, record.corpus.texts)
     except Exception as error:  # the libraries in Rust that write weights and tokenizer share no class for a full disk
         if "os error" not in str(error):
             raise

@@ -54,7 +54,9 @@ vectors = model.encode(["A first sentence.", "And a second one."])
 
 {size} distinct texts ({rows} rows read, {blank} blank and {repeated} repeated ones left out; {truncated} texts were
 longer than the model's limit and were cut). SHA-256 of the texts: `{digest}`.
-Scores on these very texts are transductive: the fit has seen them, without labels.
+Scores on these very texts are transductive: the fit has seen them, without labels. `embedlift_corpus.npy` holds a
+64-bit hash of each text, by which `embedlift evaluate` counts them; it lets anyone with the file find out whether a
+sentence that they know was among them, so remove it if nobody may.
 
 ## Label-free figures on (a sample of) those texts
 
