@@ -97,7 +97,7 @@ def test_the_json_of_evaluate(tmp_path, data, tiny_bert, aggregation):
     done = command("evaluate", tiny_bert, tiny_bert, *arguments, "--aggregation", aggregation, "--seed", 3)
     assert done.code == 0, done.err
     document = json.loads((tmp_path / "e.json").read_text())
-    assert list(document) == ["schema_version", "settings", "versions", "results"]
+    assert list(document) == ["schema_version", "settings", "versions", "results", "comparisons", "contamination"]
     assert document["settings"]["aggregation"] == aggregation
     assert document["settings"]["seed"] == 3
     assert {"embedlift", "torch", "transformers", "sentence-transformers", "python"} <= set(document["versions"])
@@ -236,6 +236,14 @@ BAD = [
     ("adapt model --output fine.txt --corpus fine.txt", "fine.txt is a file: the output must be a folder"),
     ("adapt model --output fine.txt/out --corpus fine.txt", "fine.txt"),
     ("adapt model --corpus fine.txt", "Missing option '--output'"),
+    ("evaluate model", "nothing to score on: give --tasks with --data, or your own --pairs or --retrieval"),
+    ("evaluate model --tasks sts", "--tasks needs --data"),
+    (EVALUATE, "--data data is of no use without --tasks"),
+    (EVALUATE + "--tasks STS12 --baseline other", "the baseline 'other' is none of the models: model"),
+    (EVALUATE + "--tasks STS12 --metrics cosine", "cosine"),
+    (EVALUATE + "--tasks STS12 --columns a,b,c", "--columns belongs to --pairs"),
+    ("evaluate model --pairs two.csv --columns a,b", "--columns must name three columns"),
+    ("evaluate model --retrieval taken", "taken"),
     (EVALUATE + "--tasks STS99", "unknown task 'STS99'"),
     (EVALUATE + "--tasks STS13", "STS13: no file"),
     (EVALUATE + "--tasks SICK-R", "sickr_test.tsv:2: 2 columns where score, sentence, sentence"),
@@ -374,3 +382,27 @@ def test_a_full_disk(bad_world, monkeypatch, limit, codes):
     assert left <= {"v.npy"}
     assert command(*lines[0].split()).code == 0, "with space, the same command finishes"
     assert not (bad_world / "out.partial").exists()
+
+
+def test_evaluate_on_ones_own_data(tmp_path, tiny_bert):
+    """Pairs with labels and a collection, columns found; what the fit has seen is marked, and differences are said."""
+    texts = sentences(60)
+    rows = [f"{texts[i]},{texts[30 + i]},{i % 2}" for i in range(30)]
+    (tmp_path / "mine.csv").write_text("\n".join(["question1,question2,is_duplicate", *rows]) + "\n")
+    folder = tmp_path / "search"
+    folder.mkdir()
+    (folder / "queries.tsv").write_text("".join(f"q{i}\t{texts[i]}\n" for i in range(12)))
+    (folder / "corpus.tsv").write_text("".join(f"d{i}\t\t{texts[i + 20]}\n" for i in range(40)))
+    (folder / "qrels.tsv").write_text("".join(f"q{i}\td{i}\t1\n" for i in range(12)))
+    (tmp_path / "corpus.txt").write_text("\n".join(texts[:10] + sentences(40, seed=1)))
+    command("adapt", tiny_bert, "--corpus", tmp_path / "corpus.txt", "--output", tmp_path / "m", "--method", "center")
+    own = ["--pairs", tmp_path / "mine.csv", "--retrieval", folder, "--json", tmp_path / "e.json"]
+    done = command("evaluate", tiny_bert, tmp_path / "m", *own)
+    assert done.code == 0, done.err
+    assert "† mine own: transductive: 10 of 60 texts were in the fitting text (without labels) (m)" in done.out
+    assert "cosine_ndcg_at_10: " in done.out
+    document = json.loads((tmp_path / "e.json").read_text())
+    assert {(one["task"], one["model"]) for one in document["comparisons"]} == {
+        ("mine", str(tmp_path / "m")),
+        ("search", str(tmp_path / "m")),
+    }

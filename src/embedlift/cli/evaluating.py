@@ -2,26 +2,59 @@
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003 - typer reads it at run time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
-from embedlift.cli import console, options
+from embedlift.cli import console, options, score_table
+from embedlift.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from embedlift.evaluation.tasks import Task
+
+_OWN = "Your own data"
+
 
 def evaluate(
     models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Models, as for adapt.")],
-    data: Annotated[Path, typer.Option(help="Folder with sts/STS12/*.tsv, stsb/, sick/ (score, sentence, sentence).")],
-    tasks: Annotated[str, typer.Option(help="Such as STS12,STS-B,SICK-R; STS-B:dev for another split.")],
+    tasks: Annotated[
+        str | None,
+        typer.Option(help="Such as sts, retrieval, pairs, transfer (groups) or STS12,STS-B:dev,SciFact,TREC."),
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(metavar="DIR|hub", help="Folder that holds the tasks, or hub: fetch them.")
+    ] = None,
+    pairs: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Pairs with scores, or with labels such as 0/1 or duplicate: .csv, .tsv, .jsonl, .parquet.",
+            rich_help_panel=_OWN,
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(help="Columns of --pairs where they cannot be told: text,text,score.", rich_help_panel=_OWN),
+    ] = None,
+    retrieval: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder with corpus, queries and qrels (.jsonl as in BEIR, or .tsv).", rich_help_panel=_OWN),
+    ] = None,
     aggregation: Annotated[
-        str, typer.Option(help="Of the subsets of a year: all (pairs pooled), mean or wmean.")
+        str, typer.Option(help="Of the subsets of an STS year: all (pairs pooled), mean or wmean.")
     ] = "all",
+    metrics: Annotated[
+        str, typer.Option(help="Of STS: cosine, dot, euclidean or manhattan, with _spearman or _pearson.")
+    ] = "cosine_spearman",
+    senteval_text: Annotated[
+        bool, typer.Option(help="Write STS text as SentEval's files have it (old figures).")
+    ] = False,
+    fast: Annotated[bool, typer.Option(help="Transfer tasks: one fit each, no figures to publish.")] = False,
+    baseline: Annotated[
+        str | None, typer.Option(help="Model that the others are compared with: the first one, if not given.")
+    ] = None,
     pooling: options.Pooling = None,
     layers: options.Layers = None,
     max_length: options.MaxLength = None,
@@ -33,18 +66,24 @@ def evaluate(
     cache: options.Cache = True,
     json_file: options.Json = None,
 ) -> None:
-    """Score models on semantic textual similarity: Spearman's correlation of cosine with people's judgement."""
+    """Score models on tasks with labels, public or your own, and say which differences are real."""
     with console.progress() as progress:
-        from embedlift.cache import CachedEncoder
-        from embedlift.encoder import Encoder
-        from embedlift.evaluation import results, sts
-        from embedlift.evaluation.tasks import evaluate as score_tasks
-        from embedlift.record import library_versions
+        from embedlift import assessment
 
-        method = sts.check_aggregation(aggregation)
-        loaded = [sts.load_task(data, task, method) for task in _distinct(task.strip() for task in tasks.split(","))]
-        models = _distinct(models)
-        options = {
+        chosen: dict[str, Any] = {
+            "aggregation": aggregation,
+            "metrics": metrics,
+            "senteval_text": senteval_text,
+            "fast": fast,
+        }
+        loaded = [
+            *_public(tasks, data, **chosen),
+            *_own(pairs or [], retrieval or [], _names(columns) or None, aggregation),
+        ]
+        if not loaded:
+            raise InputError("nothing to score on: give --tasks with --data, or your own --pairs or --retrieval")
+        models = list(dict.fromkeys(models))
+        encoder: dict[str, Any] = {
             "pooling": pooling,
             "layers": layers,
             "max_length": max_length,
@@ -53,42 +92,48 @@ def evaluate(
             "device": device,
             "batch_tokens": batch_tokens,
         }
-        scores = []
-        for model in models:
-            encoder = Encoder(model, **options)  # type: ignore[arg-type]
-            source = CachedEncoder(encoder) if cache else encoder
-            scores += score_tasks(source, model, loaded, seed=seed, progress=progress)
-    if json_file is not None:
-        settings = options | {"models": models, "tasks": tasks, "aggregation": aggregation, "seed": seed}
-        results.write_json(json_file, scores, settings, library_versions())
-    _print_scores(models, loaded, scores, aggregation)
+        found = assessment.evaluate(
+            models, loaded, baseline=baseline, seed=seed, cache=cache, progress=progress, **encoder
+        )
+        if json_file is not None:
+            names = [f"{task.name}:{task.split}" for task in loaded]
+            settings = encoder | chosen | {"models": models, "tasks": names, "data": data, "seed": seed}
+            assessment.write_json(json_file, found, settings)
+    score_table.show(found)
 
 
-def _distinct(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(names))
+def _names(text: str | None) -> list[str]:
+    return list(dict.fromkeys(name.strip() for name in text.split(","))) if text else []
 
 
-def _print_scores(models: list[str], tasks: list[Any], scores: list[Any], aggregation: str) -> None:
-    by_model = [[score for score in scores if score.model == model and score.subset is None] for model in models]
-    table = Table(
-        "task",
-        *map(escape, models),
-        title=f"Spearman of cosine x 100 [95 % bootstrap interval], aggregation {aggregation!r}",
+def _public(
+    tasks: str | None, data: str | None, *, aggregation: str, metrics: str, senteval_text: bool, fast: bool
+) -> Iterable[Task]:
+    from embedlift.evaluation import hub, sts, suites
+
+    how = sts.check_aggregation(aggregation)
+    if tasks is None:
+        if data is not None:
+            raise InputError(f"--data {data} is of no use without --tasks, such as --tasks sts")
+        return []
+    if data is None:
+        raise InputError("--tasks needs --data: the folder that holds them, or hub")
+    if data == "hub":
+        return hub.load(_names(tasks), metrics=_names(metrics))
+    return suites.load(
+        _names(tasks),
+        Path(data),
+        aggregation=how,
+        metrics=_names(metrics),
+        senteval=senteval_text,
+        mode="fast" if fast else "converged",
     )
-    for task, *row in zip(tasks, *by_model, strict=True):
-        table.add_row(f"{task.name} {task.split}", *[_cell(score) for score in row])
-    if len(tasks) > 1:
-        table.add_row("average", *[_average(row) for row in by_model])
-    console.out.print(table)
 
 
-def _cell(score: Any) -> str:
-    if score.score is None:
-        return str(score.note)
-    low, high = score.interval
-    return rf"{100 * score.score:.1f} [dim]\[{100 * low:.1f}, {100 * high:.1f}][/]"
+def _own(pairs: list[Path], retrieval: list[Path], columns: list[str] | None, aggregation: Any) -> Iterable[Task]:
+    from embedlift.evaluation.own_pairs import own_pairs
+    from embedlift.evaluation.retrieval_data import read_collection
 
-
-def _average(scores: list[Any]) -> str:
-    values = [score.score for score in scores]
-    return "undefined" if None in values else f"{100 * sum(values) / len(values):.1f}"
+    if columns and not pairs:
+        raise InputError("--columns belongs to --pairs")
+    return [*(own_pairs(path, columns, aggregation) for path in pairs), *map(read_collection, retrieval)]

@@ -56,13 +56,20 @@ class Score:
         return {name: value for name, value in vars(self).items() if name != "draws"}
 
 
-def write_json(path: Path, scores: Sequence[Score], settings: dict[str, Any], versions: dict[str, str]) -> None:
-    """Write scores with the settings and versions that they depend on."""
+def write_json(
+    path: Path,
+    scores: Sequence[Score],
+    settings: dict[str, Any],
+    versions: dict[str, str],
+    more: dict[str, Any] | None = None,
+) -> None:
+    """Write scores with the settings and versions that they depend on, and what else is said about them."""
     document = {
         "schema_version": SCHEMA_VERSION,
         "settings": settings,
         "versions": versions,
         "results": [score.as_dict() for score in scores],
+        **(more or {}),
     }
     with written_whole(path) as beside:
         beside.write_text(json.dumps(document, indent=2, allow_nan=False) + "\n", encoding="utf-8")
