@@ -94,11 +94,22 @@ def test_f1_is_that_of_class_one():
     assert transfer._f1(outcome)(counts) == pytest.approx([2 / 3, 0, 0])
 
 
-def test_a_collapsed_model_is_called_so():
-    encoder = TableEncoder(dict.fromkeys(NESTED.texts(), [1.0, 1.0]))
+@pytest.mark.parametrize("vector", [[1.0, 1.0], [0.0, 0.0]], ids=["one vector", "zero"])
+@pytest.mark.parametrize("noise", [0, 1e-8], ids=["equal", "equal up to rounding"])
+def test_a_collapsed_model_is_called_so(vector, noise):
+    rng = np.random.default_rng(0)
+    encoder = TableEncoder({text: vector * (1 + noise * rng.normal(size=2)) for text in NESTED.texts()})
     (score,) = evaluate(encoder, "m", [NESTED])
     assert score.score == pytest.approx(0.5, abs=0.02)
-    assert "collapsed: every example gets the same class" in score.note
+    assert "collapsed: all vectors are equal" in score.note
+
+
+def test_a_regression_that_tells_nothing_apart_is_called_so():
+    task = dataclasses.replace(TESTED, train=transfer.Examples(TESTED.train.sides, np.arange(80) % 10 // 9))
+    rng = np.random.default_rng(0)
+    (score,) = evaluate(TableEncoder({text: 0.01 * rng.normal(size=4) for text in task.texts()}), "m", [task])
+    assert score.score == pytest.approx(0.5)
+    assert "every example gets the same class" in score.note
 
 
 def test_nan_is_called_so():

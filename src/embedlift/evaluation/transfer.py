@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from embedlift.evaluation.results import Score
     from embedlift.evaluation.tasks import Vectors
 
+#: Vectors in float32 that differ by less, relative to their entries, hold nothing but rounding errors.
+_ROUNDING = 1e-6
 _TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 
 
@@ -113,9 +115,8 @@ class TransferTask:
         n = len(outcome.y)
         right = outcome.predicted == outcome.y
         statistics = dict(zip(metrics, [mean(right * outcome.weights * n), _f1(outcome)], strict=False))
-        return scored(
-            self, model, n, statistics, seed=seed, unit="examples", notes=dict.fromkeys(metrics, _note(outcome))
-        )
+        note = _note(outcome, train.x)
+        return scored(self, model, n, statistics, seed=seed, unit="examples", notes=dict.fromkeys(metrics, note))
 
     def _metric(self, name: str) -> str:
         return name if self.mode == "converged" else f"{name}_{self.mode.replace('-', '_')}"
@@ -137,10 +138,13 @@ def _f1(outcome: Outcome) -> Statistic:
     return lambda counts: 2 * (counts @ hits) / np.maximum(counts @ sizes, 1)
 
 
-def _note(outcome: Outcome) -> str:
-    largest = np.bincount(outcome.y).max() / len(outcome.y)
-    collapsed = "; collapsed: every example gets the same class" if len(np.unique(outcome.predicted)) == 1 else ""
-    return f"{outcome.note}; largest class {100 * largest:.1f} %{collapsed}"
+def _note(outcome: Outcome, x: NDArray[np.float32]) -> str:
+    notes = [outcome.note, f"largest class {100 * np.bincount(outcome.y).max() / len(outcome.y):.1f} %"]
+    if np.ptp(x, axis=0).max() <= _ROUNDING * np.abs(x).max():
+        notes.append("collapsed: all vectors are equal")
+    elif len(np.unique(outcome.predicted)) == 1:
+        notes.append("every example gets the same class")
+    return "; ".join(notes)
 
 
 def load_task(data: Path, name: str, mode: Mode = "converged") -> TransferTask:
