@@ -116,8 +116,8 @@ class PairFigures:
 class Diagnosis:
     """Label-free figures of vectors.
 
-    They describe a space; none of them says that one model is better than another. ``docs/diagnostics.md`` has the
-    formula, the source and the reading of each; the functions named here have them too.
+    They describe a space; none of them says that one model is better than another. ``docs/diagnostics.md`` and the
+    functions named here have the formula, the source and the reading of each.
 
     Attributes:
         rows: Number of vectors.
@@ -293,9 +293,7 @@ def _pair_figures(cosines: NDArray[np.float64], found: AllPairs, k: int) -> Pair
 def _near_duplicates(
     found: AllPairs, threshold: float, rows: NDArray[np.int64], places: Sequence[str] | None
 ) -> NearDuplicates:
-    def name(place: int) -> str:
-        return f"row {rows[place]}" if places is None else places[rows[place]]
-
+    names = [f"row {row}" if places is None else places[row] for row in rows]
     share = found.close / (len(rows) * (len(rows) - 1) / 2)
-    examples = tuple((name(first), name(second), cosine) for first, second, cosine in found.closest)
+    examples = tuple((names[first], names[second], cosine) for first, second, cosine in found.closest)
     return NearDuplicates(threshold, found.close, share, examples)
