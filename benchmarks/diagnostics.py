@@ -24,13 +24,14 @@ import transformers
 
 from embedlift.cache import CachedEncoder
 from embedlift.encoder import Encoder
-from embedlift.evaluation.diagnostics import Diagnosis, diagnose
+from embedlift.evaluation.diagnostics import diagnose
 from embedlift.functional.similarity import unit_rows
 from embedlift.transforms import Centering, Whitening
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from embedlift.evaluation.diagnosis import Diagnosis
     from embedlift.evaluation.percentiles import ScorePercentiles
 
 LEVELS = (99, 99.9)
@@ -104,7 +105,7 @@ def print_row(name: str, found: Diagnosis, others: NDArray[np.floating]) -> None
 def percentile_of(cosine: float, scale: ScorePercentiles) -> str:
     """Write the percentile of a cosine."""
     found = float(scale.percentiles(cosine))
-    return "above all" if found == 100 else f"{found:.4g}"
+    return "above all" if found == 100 else f"{found:.2f}"
 
 
 MEASURED = """

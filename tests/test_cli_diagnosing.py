@@ -55,11 +55,14 @@ def test_vectors(world):
 
 def test_vectors_with_their_texts(world):
     """A row for every row of the text, blank and repeated ones too, as embedlift encode writes them."""
+    with (world / "fine.txt").open("a") as file:
+        file.write(sentences(1)[0].upper())  # the same to this tokenizer, but another text
     assert command("encode", "model", "fine.txt", "--output", "v.npy").code == 0
     done = command("diagnose", "v.npy", "--corpus", "fine.txt")
     assert done.code == 0, done.err
+    assert "v.npy: 63 vectors of 32 dimensions; pairs from 62 of them" in done.out
     assert "cos ~ sum of lengths" in done.out
-    assert "fine.txt:1 and fine.txt:62 (1.0000)" in done.out
+    assert "fine.txt:1 and fine.txt:63 (1.0000)" in done.out
 
 
 def test_the_remedy_names_the_command_for_what_was_given(world):

@@ -103,7 +103,7 @@ def test_collapsed():
 
 @pytest.mark.parametrize("vectors", [gaussian(), gaussian(5) + 9, np.ones((9, 4))], ids=["even", "few", "collapsed"])
 def test_each_figure_has_a_value_a_reference_and_a_reading(vectors):
-    lines = figures(diagnose(vectors, ["a b"] * len(vectors), pairs=2000))
+    lines = figures(diagnose(vectors, [f"a {row}" for row in range(len(vectors))], pairs=2000))
     assert len({line.name for line in lines}) == len(lines) >= 12
     for line in lines:
         assert all((line.value, line.even, line.reading)), line

@@ -153,13 +153,23 @@ def test_texts_follow_their_rows_into_the_sample():
     assert diagnose(vectors, texts, sample=100).surface.length_difference == pytest.approx(-1, abs=0.001)
 
 
+def test_a_repeated_text_is_no_near_duplicate_of_itself():
+    vectors = gaussian(200)
+    vectors[[7, 90]] = vectors[3]
+    texts = [f"text {row}" for row in range(200)]
+    texts[90] = texts[3]
+    found = diagnose(vectors, texts)
+    assert found.sample == 199
+    assert [pair[:2] for pair in found.near_duplicates.examples] == [("row 3", "row 7")]
+
+
 def test_identical_rows_are_collapsed_and_their_figures_are_undefined():
-    found = diagnose(np.tile(np.arange(1.0, 9.0, dtype=np.float32), (50, 1)), ["a text"] * 50)
+    found = diagnose(np.tile(np.arange(1.0, 9.0, dtype=np.float32), (50, 1)), [str(row) for row in range(50)])
     assert found.centred is None
     assert {found.spectrum.isoscore, found.spectrum.isoscore_star, found.spectrum.effective_rank} == {None}
     assert found.random_pair_cosine == pytest.approx(1)
     assert found.near_duplicates.share == 1
-    assert set(vars(found.surface).values()) == {None}
+    assert set(vars(found.surface).values()) == {None}  # constant cosines correlate with nothing
 
 
 def test_fewer_rows_than_dimensions():
@@ -203,9 +213,10 @@ def nan_in_row_7():
         (np.eye(5, 4)[3:], {}, "1 of 2 vectors are all zero"),
         (gaussian(9, 4), {"texts": ["a"]}, "1 texts for 9 vectors: row i must be the vector of text i"),
         (gaussian(9, 4), {"places": ["a"]}, "1 places for 9 vectors"),
+        (gaussian(9, 4), {"texts": ["a"] * 9}, "a sample of 5000 rows holds 1 distinct texts"),
         (gaussian(9, 4), {"sample": 1}, "--sample must be at least 2, got 1"),
         (gaussian(9, 4), {"duplicate_cosine": 1.5}, "--duplicates-above must be between 0 and 1, got 1.5"),
-        (np.eye(500, 4), {"sample": 3}, "nearly all vectors of a sample of 3 are zero"),
+        (np.eye(500, 4), {"sample": 3}, "a sample of 3 rows holds 0 distinct texts with a vector"),
     ],
 )
 def test_bad_input(vectors, settings, message):

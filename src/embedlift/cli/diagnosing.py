@@ -15,8 +15,8 @@ from embedlift.errors import InputError
 
 if TYPE_CHECKING:
     from embedlift.corpus import Row
+    from embedlift.evaluation.diagnosis import Diagnosis
     from embedlift.evaluation.diagnosis_report import Finding
-    from embedlift.evaluation.diagnostics import Diagnosis
 
 
 def diagnose(

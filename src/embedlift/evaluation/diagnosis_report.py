@@ -14,7 +14,7 @@ from embedlift.files import written_whole
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from embedlift.evaluation.diagnostics import Diagnosis, Hubness, PairFigures
+    from embedlift.evaluation.diagnosis import Diagnosis, Hubness, PairFigures
     from embedlift.evaluation.surface import SurfaceCorrelations
 
 SCHEMA_VERSION = 1

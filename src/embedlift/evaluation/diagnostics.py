@@ -1,16 +1,23 @@
-"""What a cloud of vectors looks like, without labels: the figures as a frozen record."""
+"""Vectors -> a diagnosis: sums over all rows, read in pieces, and pairs of a sample."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from embedlift.errors import InputError
+from embedlift.evaluation.diagnosis import (
+    Diagnosis,
+    DimensionShare,
+    Hubness,
+    NearDuplicates,
+    PairFigures,
+    SpectralFigures,
+)
 from embedlift.evaluation.percentiles import PAIRS, ScorePercentiles
-from embedlift.evaluation.surface import SurfaceCorrelations, surface_correlations
+from embedlift.evaluation.surface import surface_correlations
 from embedlift.functional import isotropy
 from embedlift.functional.cosine_sums import CosineSums
 from embedlift.functional.moments import Moments
@@ -35,121 +42,6 @@ _DIMENSIONS_SHOWN = 5
 _ROUNDING = 1e-6
 
 
-@dataclass(frozen=True)
-class DimensionShare:
-    """A dimension and what it adds to the mean cosine of all pairs."""
-
-    dimension: int
-    contribution: float
-
-
-@dataclass(frozen=True)
-class Hubness:
-    r"""How unevenly vectors turn up among the nearest neighbours of others (cosine, within the sample).
-
-    Attributes:
-        neighbours: k.
-        skewness: Of the k-occurrences; :math:`1 / \sqrt{k}` if neighbours were chosen at random.
-        antihubs: Share of vectors that are nobody's neighbour; :math:`e^{-k}` at random.
-        largest: Most lists of neighbours that one vector is on; the mean is k.
-    """
-
-    neighbours: int
-    skewness: float
-    antihubs: float
-    largest: int
-
-
-@dataclass(frozen=True)
-class NearDuplicates:
-    r"""Pairs of the sample with a cosine above a threshold.
-
-    Attributes:
-        threshold: The cosine t. By default :math:`1 - t` is a twentieth of that of the median random pair.
-        pairs: Their number.
-        share: Their share of all pairs of the sample.
-        examples: The closest of them: where the two rows came from, and their cosine.
-    """
-
-    threshold: float
-    pairs: int
-    share: float
-    examples: tuple[tuple[str, str, float], ...]
-
-
-@dataclass(frozen=True)
-class SpectralFigures:
-    """How evenly all rows use the directions of their space, by the functions of these names in ``functional``.
-
-    The first three are of the covariance, and None where all vectors are the same; the others are of the vectors
-    themselves, their mean included.
-    """
-
-    isoscore: float | None
-    isoscore_star: float | None
-    effective_rank: float | None
-    rankme: float
-    log_partition_isotropy: float
-
-    @property
-    def partition_isotropy(self) -> float:
-        """I(W) of Mu and Viswanath, in [0, 1]; 0 where it is too small for a float."""
-        return float(np.exp(self.log_partition_isotropy))
-
-
-@dataclass(frozen=True)
-class PairFigures:
-    """What the cosines of a sample look like.
-
-    Attributes:
-        percentiles: Scale of the cosines of random pairs.
-        uniformity: Of the same pairs (:func:`isotropy.uniformity`).
-        hubness: None for samples of at most 2 k vectors.
-    """
-
-    percentiles: ScorePercentiles
-    uniformity: float
-    hubness: Hubness | None
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """Label-free figures of vectors.
-
-    They describe a space; none of them says that one model is better than another. ``docs/diagnostics.md`` and the
-    functions named here have the formula, the source and the reading of each.
-
-    Attributes:
-        rows: Number of vectors.
-        dimension: Length of a vector, D.
-        zero_rows: Vectors that are all zero; they have no cosine and are left out of all figures of cosines.
-        sample: Number of vectors that the figures of pairs are taken from.
-        pairs: Number of random pairs.
-        seed: Of the sample and of the pairs.
-        random_pair_cosine: Mean cosine of all pairs of all rows (:class:`CosineSums`).
-        dimensions: Those that add most to the mean cosine, falling.
-        spectrum: Of all rows.
-        cosines: Of the sample.
-        centred: Of the sample after the mean vector is subtracted; None where all vectors are the same.
-        surface: Correlations with length and word frequency; None where no texts were given.
-        near_duplicates: Pairs that all but coincide.
-    """
-
-    rows: int
-    dimension: int
-    zero_rows: int
-    sample: int
-    pairs: int
-    seed: int
-    random_pair_cosine: float
-    dimensions: tuple[DimensionShare, ...]
-    spectrum: SpectralFigures
-    cosines: PairFigures
-    centred: PairFigures | None
-    surface: SurfaceCorrelations | None
-    near_duplicates: NearDuplicates
-
-
 def diagnose(
     vectors: NDArray[Any],
     texts: Sequence[str] | None = None,
@@ -168,7 +60,8 @@ def diagnose(
 
     Args:
         vectors: Numbers of any kind, float16 too, shape (N, D), N >= 2, D >= 2.
-        texts: The text of each row; without them there are no correlations with length and word frequency.
+        texts: The text of each row; of a text that comes again, the sample takes the first row only. Without texts
+            there are no correlations with length and word frequency.
         places: Where each row came from, such as ``corpus.txt:17``, for examples; by default ``row 16``.
         sample: Rows in the sample, at most.
         pairs: Random pairs drawn from the sample; if it has no more pairs than that, all of them are taken.
@@ -185,7 +78,7 @@ def diagnose(
         raise InputError(f"{len(vectors) - sums.count} of {len(vectors)} vectors are all zero: they have no cosine")
     spectrum = _spectral_figures(vectors, moments)
 
-    rows, drawn = _sample(vectors, sample, seed)
+    rows, drawn = _sample(vectors, texts, sample, seed)
     left, right = _pairs(len(rows), pairs, seed)
     k = min(neighbours, len(rows) - 1)
     unit = unit_rows(drawn).astype(np.float32)
@@ -258,15 +151,22 @@ def _spectral_figures(vectors: NDArray[Any], moments: Moments) -> SpectralFigure
     )
 
 
-def _sample(vectors: NDArray[Any], size: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return rows that are not zero, rising, and their vectors."""
+def _sample(
+    vectors: NDArray[Any], texts: Sequence[str] | None, size: int, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return rows, rising, whose vectors are not zero and whose texts, if known, are distinct; and the vectors."""
     rows = np.arange(len(vectors))
     if len(rows) > size:
         rows = np.sort(np.random.default_rng(seed).choice(len(vectors), size, replace=False))
+    if texts is not None:
+        rows = np.array(sorted({texts[row]: row for row in rows[::-1]}.values()))  # the first row of each text
     drawn = np.asarray(vectors[rows], dtype=np.float64)
     kept = drawn.any(axis=1)
     if kept.sum() < 2:
-        raise InputError(f"nearly all vectors of a sample of {len(rows)} are zero: raise --sample, or mend the vectors")
+        raise InputError(
+            f"a sample of {size} rows holds {kept.sum()} distinct texts with a vector that is not zero: "
+            "raise --sample, or look at the vectors"
+        )
     return rows[kept], drawn[kept]
 
 

@@ -35,8 +35,9 @@ class ScorePercentiles:
     percentile among random pairs means the same everywhere: at the 99.9th percentile, one unrelated pair in a
     thousand scores higher. The order of scores stays as it is, so rankings neither gain nor lose.
 
-    The scale belongs to the model and the kind of text that it was fitted on. Random pairs stand for unrelated ones:
-    where many texts say nearly the same, the highest percentiles are of related pairs.
+    The scale belongs to the model and the kind of text that it was made from. Random pairs stand for unrelated ones:
+    where many texts say nearly the same, the highest percentiles are of related pairs. Take texts that no transform
+    was fitted on: whitening fitted on few texts makes those very texts more even than others, and thresholds too low.
 
     Attributes:
         levels: Percentiles, rising from 0 to 100.
