@@ -330,7 +330,9 @@ finally:
 """
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["adapt", "--help"], ["evaluate", "-h"], ["fit", "--help"]], ids=str)
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["adapt", "--help"], ["evaluate", "-h"], ["diagnose", "-h"], ["fit", "--help"]], ids=str
+)
 def test_help_imports_nothing_heavy(arguments):
     done = process(HELP, *arguments)
     assert (done.code, done.err) == (0, "")

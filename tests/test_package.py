@@ -99,5 +99,5 @@ def test_the_root_package_is_light_and_resolves_its_names_when_asked(clean):
 def test_the_command_line_of_the_wheel(clean):
     program = "import runpy, sys; sys.argv[1:] = ['--help']; runpy.run_module('embedlift', run_name='__main__')"
     out = python(clean, program)
-    for name in ("adapt", "evaluate", "encode", "fit", "transform"):
+    for name in ("adapt", "evaluate", "diagnose", "encode", "fit", "transform"):
         assert name in out

@@ -8,6 +8,7 @@ import typer
 
 from embedlift.cli import console
 from embedlift.cli.adapting import adapt
+from embedlift.cli.diagnosing import diagnose
 from embedlift.cli.evaluating import evaluate
 from embedlift.cli.vectors import encode, fit, transform
 from embedlift.errors import InputError
@@ -18,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (adapt, evaluate, encode, fit, transform):
+for command in (adapt, evaluate, diagnose, encode, fit, transform):
     app.command()(command)
 
 

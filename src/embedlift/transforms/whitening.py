@@ -10,6 +10,7 @@ from scipy.linalg import eigh
 
 from embedlift.errors import InputError
 from embedlift.functional.isotropy import effective_rank
+from embedlift.functional.shrinkage import oas_weight
 from embedlift.transforms.affine import AffineMap, AffineTransform
 
 if TYPE_CHECKING:
@@ -137,10 +138,7 @@ def _shrunk(covariance: NDArray[np.float64], count: int, shrinkage: float | str)
     dimension = len(covariance)
     trace = np.trace(covariance)
     if shrinkage == "oas":
-        squared = (covariance**2).sum()
-        numerator = (1 - 2 / dimension) * squared + trace**2
-        denominator = (count + 1 - 2 / dimension) * (squared - trace**2 / dimension)
-        weight = 1.0 if denominator <= 0 else min(1.0, numerator / denominator)
+        weight = oas_weight(trace, (covariance**2).sum(), dimension, count)
     elif isinstance(shrinkage, (int, float)) and 0 <= shrinkage <= 1:
         weight = float(shrinkage)
     else:
