@@ -9,6 +9,7 @@ import typer
 from embedlift.cli import console
 from embedlift.cli.adapting import adapt
 from embedlift.cli.evaluating import evaluate
+from embedlift.cli.exporting import export
 from embedlift.cli.vectors import encode, fit, transform
 from embedlift.errors import InputError
 
@@ -18,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (adapt, evaluate, encode, fit, transform):
+for command in (adapt, evaluate, encode, export, fit, transform):
     app.command()(command)
 
 
