@@ -21,10 +21,12 @@ import machine
 import numpy as np
 import torch
 import transformers
+from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
 from embedlift.adaptation import run
+from embedlift.cache import CachedEncoder
 from embedlift.encoder import Encoder
 from embedlift.evaluation import sts
 from embedlift.export.onnx_encoder import OnnxEncoder
@@ -35,6 +37,8 @@ from embedlift.export.to_static import export_static
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
 
 SEVEN = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 MINILM, SMOLLM2 = "packaged:all-minilm-l6-v2", "packaged:smollm2-135m"
@@ -49,18 +53,6 @@ class OnnxCase(NamedTuple):
     method: str
     pooling: str | None = None
     dim: int | None = None
-
-
-class Table:
-    """Vectors of a fixed list of texts, looked up."""
-
-    def __init__(self, texts: Sequence[str], vectors: Any) -> None:
-        self.places = {text: place for place, text in enumerate(texts)}
-        self.vectors = vectors
-
-    def encode(self, texts: Sequence[str], *, progress: Any = None) -> Any:
-        """Return the vectors of ``texts``."""
-        return self.vectors[[self.places[text] for text in texts]]
 
 
 def main() -> None:
@@ -89,10 +81,17 @@ def sentences(tasks: Sequence[sts.Task]) -> list[str]:
     return list(dict.fromkeys(text for task in tasks for part in task.subsets for text in (*part.left, *part.right)))
 
 
-def spearman(vectors: Table, tasks: Sequence[sts.Task]) -> list[float]:
-    """Return Spearman x 100 of each task."""
-    found = sts.evaluate(vectors, "", tasks)
-    return [100 * (score.score or 0.0) for score in found if score.subset is None]
+def spearman(texts: list[str], vectors: NDArray[np.float32], tasks: Sequence[sts.Task]) -> list[float]:
+    """Return Spearman of cosine x 100 of each task, the pairs of its subsets pooled; rows belong to ``texts``."""
+    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    places = {text: place for place, text in enumerate(texts)}
+    scores = []
+    for task in tasks:
+        left = [places[text] for part in task.subsets for text in part.left]
+        right = [places[text] for part in task.subsets for text in part.right]
+        gold = np.concatenate([part.gold for part in task.subsets])
+        scores.append(100 * float(spearmanr((unit[left] * unit[right]).sum(axis=1), gold).statistic))
+    return scores
 
 
 def seconds(ways: dict[str, Callable[[list[str]], Any]], texts: list[str], rounds: int) -> dict[str, float]:
@@ -123,7 +122,7 @@ def onnx_table(given: Any, work: Path) -> None:
     for number, case in enumerate(cases):
         encoder = Encoder(run(case.model, texts, method=case.method, pooling=case.pooling, dim=case.dim).model)
         expected = encoder.encode(texts)
-        (score,) = spearman(Table(texts, expected), [task])
+        (score,) = spearman(texts, expected, [task])
         ways: dict[str, Callable[[list[str]], Any]] = {
             "torch": encoder.encode,
             "sentence-transformers": plain(encoder.model),
@@ -136,7 +135,7 @@ def onnx_table(given: Any, work: Path) -> None:
             found = exported.encode(texts)
             ways[kind or "float32"] = exported.encode
             size = (folder / "model.onnx").stat().st_size / 1e6
-            rows[kind or "float32"] = size, Parity.of(expected, found), spearman(Table(texts, found), [task])[0]
+            rows[kind or "float32"] = size, Parity.of(expected, found), spearman(texts, found, [task])[0]
         taken = seconds(ways, texts[: given.texts], given.rounds)
         for name, (size, parity, own) in rows.items():
             print(
@@ -168,7 +167,7 @@ def static_table(name: str, texts: list[str], tasks: Sequence[sts.Task], corpus:
     """Print one table: the model, tables made from it, and tables that were adapted themselves."""
 
     def show(label: str, model: SentenceTransformer, cosine: float | None = None) -> None:
-        scores = spearman(Table(texts, Encoder(model).encode(texts)), tasks)
+        scores = spearman(texts, CachedEncoder(Encoder(model)).encode(texts), tasks)
         cells = " | ".join(f"{value:.1f}" for value in [*scores, statistics.mean(scores)])
         print(f"| {label} | {cells} | {'' if cosine is None else f'{cosine:.4f}'} |", flush=True)
 
