@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import onnx
 import pytest
+import torch
 from command_line import command
 from conftest import sentences
 from test_modules import flow
@@ -15,6 +16,7 @@ from embedlift.encoder import Encoder
 from embedlift.errors import InputError
 from embedlift.export.onnx_encoder import OnnxEncoder
 from embedlift.export.to_onnx import export_onnx
+from embedlift.layers import with_modules
 from embedlift.transforms import Whitening
 
 CORPUS = sentences(300)
@@ -109,8 +111,10 @@ def test_layers_that_take_no_part_are_not_in_the_graph(exported, tiny_bert, tmp_
     assert products(tmp_path / "none") == 0
 
 
-def test_int8(exported, tmp_path):
-    _, encoder = exported("bert-max-whitening")
+@pytest.mark.parametrize("name", ["bert-max-whitening", "llama-last-flow"])
+def test_int8(exported, tmp_path, name):
+    """The encoder's products are in integers, those of the transform are not."""
+    _, encoder = exported(name)
     parity = export_onnx(encoder, tmp_path / "int8", quantize="int8")
     graph = onnx.load(tmp_path / "int8" / "model.onnx").graph
     assert {node.name.split("/")[1] for node in graph.node if node.op_type == "MatMulInteger"} == {"trunk.0"}
@@ -158,6 +162,21 @@ def test_what_the_exported_encoder_takes(exported):
 def test_too_large_a_difference_leaves_nothing_behind(tiny_bert, tmp_path, quantize):
     with pytest.raises(InputError, match="Nothing was written"):
         export_onnx(Encoder(tiny_bert), tmp_path / "out", quantize=quantize, tolerance=1e-12)
+    assert not list(tmp_path.iterdir())
+
+
+class Bessel(torch.nn.Module):
+    def forward(self, features):
+        return features | {"sentence_embedding": torch.special.bessel_j0(features["sentence_embedding"])}
+
+    def get_embedding_dimension(self):
+        return 32
+
+
+def test_what_onnx_has_no_operator_for(tiny_bert, tmp_path):
+    model = Encoder(tiny_bert).model
+    with pytest.raises(InputError, match="cannot be written as an ONNX graph: .*bessel_j0"):
+        export_onnx(Encoder(with_modules(model, [*model, Bessel()])), tmp_path / "out")
     assert not list(tmp_path.iterdir())
 
 

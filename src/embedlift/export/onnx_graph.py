@@ -12,6 +12,7 @@ import torch
 from sentence_transformers.sentence_transformer.modules import WeightedLayerPooling
 from torch import Tensor, nn
 
+from embedlift.errors import InputError
 from embedlift.layers import until_pooling
 
 if TYPE_CHECKING:
@@ -68,23 +69,31 @@ def write_graph(model: SentenceTransformer, path: Path) -> None:
     Torch's older exporter, by tracing, is used on purpose: the newer one (torch 2.13) needs a further package and many
     times as long, and its graphs of these models run no faster. The older one warns of every branch of the program
     that a trace fixes; whether one of them mattered is seen by comparing vectors afterwards.
+
+    Raises:
+        InputError: If the model holds something that ONNX has no operator for.
     """
     # Two rows of unequal length: a trace over a full batch would leave the mask out.
     ids = torch.ones((2, 6), dtype=torch.int64)
     mask = torch.tensor([[1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0]])
     axes = {0: "batch", 1: "tokens"}
+    graph = _Graph(copy.deepcopy(model).float().cpu()).eval()
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
-        torch.onnx.export(
-            _Graph(copy.deepcopy(model).float().cpu()).eval(),
-            (ids, mask),
-            str(path),
-            dynamo=False,
-            opset_version=_OPSET,
-            input_names=list(INPUTS),
-            output_names=[OUTPUT],
-            dynamic_axes={**dict.fromkeys(INPUTS, axes), OUTPUT: {0: "batch"}},
-        )
+        try:
+            torch.onnx.export(
+                graph,
+                (ids, mask),
+                str(path),
+                dynamo=False,
+                opset_version=_OPSET,
+                input_names=list(INPUTS),
+                output_names=[OUTPUT],
+                dynamic_axes={**dict.fromkeys(INPUTS, axes), OUTPUT: {0: "batch"}},
+            )
+        except RuntimeError as error:  # the exporter's own errors are of this kind
+            reason = str(error).strip().splitlines()[0]
+            raise InputError(f"the model cannot be written as an ONNX graph: {reason[:200]}") from error
 
 
 def quantize(source: Path, target: Path) -> None:

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import math
 import shutil
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -168,7 +169,7 @@ def _config(encoder: Encoder, tokenizer: Tokenizer, quantize: str | None) -> dic
         "similarity": encoder.model.similarity_fn_name,
         "quantize": quantize,
         "model_digest": encoder.fingerprint(),
-        "versions": library_versions(),
+        "versions": library_versions() | {name: version(name) for name in ("onnx", "onnxruntime")},
     }
 
 
