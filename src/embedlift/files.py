@@ -85,23 +85,50 @@ class PartialFolder:
 
     def finish(self, folder: Path) -> None:
         """Make ``folder``, a sub-folder of this one, the output, and remove the rest."""
-        displaced = self.output.with_name(f".{self.output.name}.replaced")
-        shutil.rmtree(displaced, ignore_errors=True)
-        if self.output.exists():
-            self.output.rename(displaced)
-        folder.rename(self.output)
+        _put_in_place(folder, self.output)
         shutil.rmtree(self.path)
-        shutil.rmtree(displaced, ignore_errors=True)
 
 
-def _check_output(output: Path, *, overwrite: bool) -> None:
+def _check_output(output: Path, *, overwrite: bool, mark: str = "modules.json") -> None:
     if output.is_file():
         raise InputError(f"{output} is a file: the output must be a folder")
     if not output.exists() or not any(output.iterdir()):
         return
     if not overwrite:
         raise InputError(f"{output} exists already: pass --overwrite to replace it, or choose another output")
-    if not (output / "modules.json").exists():
-        raise InputError(
-            f"{output} is not a saved model (no modules.json), so it is not overwritten: choose another output"
-        )
+    if not (output / mark).exists():
+        raise InputError(f"{output} is not a saved model (no {mark}), so it is not overwritten: choose another output")
+
+
+@contextmanager
+def folder_written_whole(output: Path, *, mark: str, overwrite: bool = False) -> Iterator[Path]:
+    """Yield a new folder beside ``output``; move it into place if the block succeeds, remove it if it fails.
+
+    Args:
+        output: The folder.
+        mark: A file by which a folder is known as something of this kind, that may be replaced.
+        overwrite: Whether it may.
+
+    Raises:
+        InputError: If ``output`` exists and may not be replaced.
+    """
+    output = output.resolve()
+    _check_output(output, overwrite=overwrite, mark=mark)
+    beside = output.with_name(f".{output.name}.partial")
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir(parents=True)
+    try:
+        yield beside
+        _put_in_place(beside, output)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _put_in_place(folder: Path, output: Path) -> None:
+    """Make ``folder`` the output; what was there goes when the new one is in its place."""
+    displaced = output.with_name(f".{output.name}.replaced")
+    shutil.rmtree(displaced, ignore_errors=True)
+    if output.exists():
+        output.rename(displaced)
+    folder.rename(output)
+    shutil.rmtree(displaced, ignore_errors=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
@@ -124,6 +125,20 @@ def keep_layers(transformer: Transformer, count: int) -> None:
         raise InputError(f"--layers must be between 0 and the model's {total}, got {count}")
     if count == total:
         return
+    parent, name, stack = layer_stack(model, "--layers")
+    setattr(parent, name, stack[:count])
+    config.num_hidden_layers = count
+    if isinstance(getattr(config, "layer_types", None), list):
+        config.layer_types = config.layer_types[:count]
+
+
+def layer_stack(model: Any, flag: str) -> tuple[nn.Module, str, nn.ModuleList]:
+    """Return the stack of layers of a transformers model: its parent, its name there, and itself.
+
+    Raises:
+        InputError: Naming ``flag``, if there is no such stack or more than one.
+    """
+    total = model.config.num_hidden_layers
     stacks = [
         (parent, name, child)
         for parent in model.modules()
@@ -131,12 +146,8 @@ def keep_layers(transformer: Transformer, count: int) -> None:
         if isinstance(child, nn.ModuleList) and len(child) == total
     ]
     if len(stacks) != 1:
-        raise InputError(f"--layers cannot cut {type(model).__name__}: it has no single stack of {total} layers")
-    parent, name, stack = stacks[0]
-    setattr(parent, name, stack[:count])
-    config.num_hidden_layers = count
-    if isinstance(getattr(config, "layer_types", None), list):
-        config.layer_types = config.layer_types[:count]
+        raise InputError(f"{flag} cannot cut {type(model).__name__}: it has no single stack of {total} layers")
+    return stacks[0]
 
 
 def with_pooling(model: SentenceTransformer, spec: PoolingSpec) -> SentenceTransformer:

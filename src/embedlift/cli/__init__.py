@@ -10,6 +10,7 @@ from embedlift.cli import console
 from embedlift.cli.adapting import adapt
 from embedlift.cli.diagnosing import diagnose
 from embedlift.cli.evaluating import evaluate
+from embedlift.cli.exporting import export
 from embedlift.cli.vectors import encode, fit, transform
 from embedlift.errors import InputError
 
@@ -19,7 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (adapt, evaluate, diagnose, encode, fit, transform):
+for command in (adapt, evaluate, diagnose, encode, export, fit, transform):
     app.command()(command)
 
 

@@ -1,0 +1,1 @@
+"""Models for places without torch, and for places without a transformer."""
