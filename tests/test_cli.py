@@ -215,6 +215,7 @@ BAD = [
     (ADAPT + "fine.txt --method sg-opt --select-with x.tsv", "x.tsv: no such file"),
     (ADAPT + "fine.txt --method sg-opt --select-with two.csv", "two.csv:1: 1 columns where score, sentence, sentence"),
     (ADAPT + "fine.txt --method sg-opt --dtype float16", "leave --dtype out; --bf16 computes in bfloat16"),
+    (ADAPT + "fine.txt --method sg-opt --long chunk-mean", "trains on the beginning of a text: leave --long out"),
     (ADAPT + "empty.txt --method sg-opt", "the corpus is empty"),
     (ADAPT + "fine.txt --method bt", "fine.txt: bt needs a file of two columns"),
     (ADAPT + "fine.txt --method center --dim 3", "--dim is not for center"),
@@ -252,7 +253,14 @@ BAD = [
     (EVALUATE + "--tasks STS12 --json taken", "Invalid value for '--"),
     ("encode model latin1.txt --output v.npy", "latin1.txt:2: not UTF-8"),
     ("encode model fine.txt --output v.csv", "v.csv: unknown kind of file"),
-    ("encode model fine.txt --output taken", "Invalid value for '--"),
+    ("encode model fine.txt --output taken", "taken: unknown kind of file: use .npy or .parquet"),
+    ("encode model fine.txt --output v.npy --output-dtype int4", "unknown --output-dtype 'int4'"),
+    ("encode model fine.txt --output v.npy --shard-rows 0", "--shard-rows must be at least 1, got 0"),
+    ("encode model fine.txt --output v.npy --long half", "unknown --long 'half': use one of truncate, chunk-mean"),
+    ("encode model fine.txt fine.txt --output v.npy", "fine.txt is named twice"),
+    ("encode model fine.txt latin1.txt --output v.npy", "latin1.txt:2: not UTF-8"),
+    ("encode model latin1.txt nul.txt --output v.npy --keep-going", "no input can be read: latin1.txt:2: not UTF-8"),
+    ("encode model *.md --output v.npy", "*.md: no file of .txt, .csv"),
     ("encode model fine.txt --output fine.txt/v.npy", "fine.txt"),
     ("fit whitening missing.npy -o T", "missing.npy: no such file"),
     ("fit whitening fine.txt -o T", "fine.txt is not a .npy file of numbers"),
@@ -380,10 +388,34 @@ def test_a_full_disk(bad_world, monkeypatch, limit, codes):
     assert done.out.splitlines()[-1] == f"codes {codes}"
     lines_of_errors = [line for line in done.err.splitlines() if line.startswith("error:")]
     assert len(lines_of_errors) == codes.count("2")
-    left = {name for name in set(tree(bad_world)) - set(before) if not name.startswith("out.partial")}
+    left = {name for name in set(tree(bad_world)) - set(before) if ".partial" not in name}
     assert left <= {"v.npy"}
     assert command(*lines[0].split()).code == 0, "with space, the same command finishes"
     assert not (bad_world / "out.partial").exists()
+    assert command(*lines[1].split()).code == 0
+    assert not (bad_world / "v.npy.partial").exists()
+
+
+def test_encode_goes_on_without_what_cannot_be_read_and_its_exit_code_tells(bad_world, monkeypatch):
+    monkeypatch.chdir(bad_world)
+    done = command("encode", "model", "one.txt", "nul.txt", "same.txt", "--output", "v.npy", "--keep-going")
+    assert done.code == 1
+    assert "v.npy: 4 vectors of 32 dimensions" in done.out
+    assert "left out: nul.txt:2: NUL byte" in done.err
+    assert len(np.load("v.npy")) == 4
+
+
+def test_encode_reports_what_it_met_and_averages_long_texts(tmp_path, tiny_bert):
+    lines = ["the word", "long " * 200, "lone \ud800"]
+    (tmp_path / "c.jsonl").write_text("\n".join(json.dumps(line) for line in lines))
+    done = command("encode", tiny_bert, tmp_path / "c.jsonl", "--output", tmp_path / "v.npy")
+    assert "3 vectors of 32 dimensions (1 truncated, 1 with repaired surrogates)" in done.out
+    done = command("encode", tiny_bert, tmp_path, "--output", tmp_path / "w", "--shard-rows", 2, "--long", "chunk-mean")
+    assert done.code == 2, "the folder's name tells no kind of file"
+    done = command("encode", tiny_bert, tmp_path, "--output", tmp_path / "w.npy", "--long", "chunk-mean")
+    assert "3 vectors of 32 dimensions (1 with repaired surrogates)" in done.out
+    difference = np.abs(np.load(tmp_path / "v.npy") - np.load(tmp_path / "w.npy")).max(axis=1)
+    assert (difference > 1e-4).tolist() == [False, True, False]
 
 
 def test_evaluate_on_ones_own_data(tmp_path, tiny_bert):

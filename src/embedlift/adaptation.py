@@ -76,6 +76,7 @@ def run(
     training: TrainingSettings | None = None,
     select_with: Path | None = None,
     max_length: int | None = None,
+    long: str = "truncate",
     prompt: str | None = None,
     dtype: str = "float32",
     device: str | None = None,
@@ -94,7 +95,7 @@ def run(
         output: Folder to save the model in. Unfinished work lies in ``OUTPUT.partial`` and is continued by the
             same call.
         column: Column of the corpus files.
-        pooling: See :class:`embedlift.Encoder`; likewise ``layers``, ``max_length``, ``prompt``, ``dtype``,
+        pooling: See :class:`embedlift.Encoder`; likewise ``layers``, ``max_length``, ``long``, ``prompt``, ``dtype``,
             ``device`` and ``batch_tokens``.
         layers: Keep the first K layers only.
         dim: Dimensions of the new vectors (whitening).
@@ -103,6 +104,7 @@ def run(
         training: Settings of ``TRAINING_METHODS``.
         select_with: File of labelled pairs (score, sentence, sentence) that choose between checkpoints in training.
         max_length: Longest input in tokens.
+        long: What becomes of longer ones while the transform is fitted.
         prompt: Name of a prompt or its text.
         dtype: Of the weights.
         device: For torch.
@@ -120,7 +122,7 @@ def run(
     if isinstance(method, str) and method not in METHODS:
         raise InputError(f"unknown method {method!r}: choose one of {', '.join(METHODS)}")
     trains = isinstance(method, str) and method in TRAINING_METHODS
-    training = _training_settings(method, training, select_with, dtype) if trains else training
+    training = _training_settings(method, training, select_with, dtype, long) if trains else training
     if not trains and (training is not None or select_with is not None):
         raise InputError(f"settings of training need a method that trains: {', '.join(TRAINING_METHODS)}")
     transform = None if method == "none" or trains else method
@@ -135,6 +137,7 @@ def run(
         layers=layers,
         prompt=prompt,
         max_length=max_length,
+        long=long,
         dtype=dtype,
         device=device,
         batch_tokens=batch_tokens,
@@ -235,10 +238,12 @@ def _trained(
 
 
 def _training_settings(
-    method: str, training: TrainingSettings | None, select_with: Path | None, dtype: str
+    method: str, training: TrainingSettings | None, select_with: Path | None, dtype: str, long: str
 ) -> TrainingSettings:
     if dtype != "float32":
         raise InputError(f"--method {method} trains float32 weights: leave --dtype out; --bf16 computes in bfloat16")
+    if long != "truncate":
+        raise InputError(f"--method {method} trains on the beginning of a text: leave --long out")
     if select_with is not None and not select_with.is_file():
         raise InputError(f"{select_with}: no such file")
     return training or TrainingSettings()

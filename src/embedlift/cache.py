@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import torch
 
 from embedlift.corpus import check_texts
-from embedlift.encoder import Encoder, warn_without_tokens
+from embedlift.encoder import Encoder, through_head, warn_without_tokens
 from embedlift.files import written_whole
 from embedlift.layers import split_after_pooling
 
@@ -57,7 +56,7 @@ class CachedEncoder:
     def __init__(self, encoder: Encoder, folder: Path | None = None) -> None:
         self.encoder = encoder
         trunk, self._head = split_after_pooling(encoder.model)
-        self._trunk = Encoder(trunk, batch_tokens=encoder.batch_tokens)
+        self._trunk = Encoder(trunk, batch_tokens=encoder.batch_tokens, long=encoder.long)
         self.folder = (folder or default_folder()) / "vectors" / self._trunk.fingerprint()
         self.truncated = 0
 
@@ -65,6 +64,11 @@ class CachedEncoder:
     def dimension(self) -> int:
         """Length of a vector."""
         return self.encoder.dimension
+
+    @property
+    def tokens_read(self) -> int:
+        """Tokens that went through the model so far, padding left out."""
+        return self._trunk.tokens_read
 
     def encode(
         self, texts: Sequence[str], *, progress: Progress | None = None, out: Path | None = None
@@ -101,16 +105,8 @@ class CachedEncoder:
             by_shard.setdefault(place.shard, []).append((target, place.row))
         for shard, pairs in by_shard.items():
             targets, rows = np.array(pairs).T
-            vectors[targets] = self._through_head(np.load(shard, mmap_mode="r")[rows])
+            vectors[targets] = through_head(self.encoder.model, self._head, np.load(shard, mmap_mode="r")[rows])
         return vectors
-
-    def _through_head(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        model = self.encoder.model
-        features = {"sentence_embedding": torch.from_numpy(vectors).to(model.device, model.dtype)}
-        with torch.inference_mode():
-            for module in self._head:
-                features = module(features)
-        return features["sentence_embedding"][:, : model.truncate_dim].float().cpu().numpy()
 
     def _read_index(self) -> dict[bytes, _Place]:
         index: dict[bytes, _Place] = {}

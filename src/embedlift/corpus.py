@@ -17,6 +17,9 @@ from embedlift.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+#: Kinds of files that hold texts.
+SUFFIXES = (".txt", ".csv", ".tsv", ".jsonl", ".parquet")
+
 #: Columns taken without being named, if the file has one of them.
 _USUAL_COLUMNS = ("text", "sentence")
 
@@ -137,18 +140,19 @@ def read_rows(path: Path, column: str | None = None) -> Iterator[Row]:
     Raises:
         InputError: Naming file and line.
     """
-    readers: dict[str, Callable[[Path, str | None], Iterator[Row]]] = {
-        ".txt": _read_txt,
-        ".csv": _read_csv,
-        ".tsv": _read_csv,
-        ".jsonl": _read_jsonl,
-        ".parquet": _read_parquet,
-    }
-    if path.suffix.lower() not in readers:
-        raise InputError(f"{path}: unknown kind of file: use one of {', '.join(readers)}")
+    readers: tuple[Callable[[Path, str | None], Iterator[Row]], ...] = (
+        _read_txt,
+        _read_csv,
+        _read_csv,
+        _read_jsonl,
+        _read_parquet,
+    )
+    kinds = dict(zip(SUFFIXES, readers, strict=True))
+    if path.suffix.lower() not in kinds:
+        raise InputError(f"{path}: unknown kind of file: use one of {', '.join(kinds)}")
     if not path.is_file():
         raise InputError(f"{path}: no such file")
-    return readers[path.suffix.lower()](path, column)
+    return kinds[path.suffix.lower()](path, column)
 
 
 def _read_txt(path: Path, column: str | None) -> Iterator[Row]:

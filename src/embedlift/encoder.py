@@ -6,18 +6,20 @@ import hashlib
 import json
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from embedlift import backbone
-from embedlift.corpus import check_texts, repair_surrogates
+from embedlift.chunks import mean_of_pieces, room_for_text, split_long
+from embedlift.corpus import check_texts
 from embedlift.errors import InputError
-from embedlift.layers import reads_plain_text
+from embedlift.layers import split_after_pooling
+from embedlift.windows import read_window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -25,18 +27,17 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
 
-#: Tokens in a batch, padding included. On two CPU cores larger batches are not faster.
-BATCH_TOKENS = 4096
+#: Tokens in a batch, padding included, where a processor's cache decides: benchmarks/encode_speed.py.
+BATCH_TOKENS = 1024
+
+#: The same on an accelerator, which wants to be kept busy.
+ACCELERATOR_BATCH_TOKENS = 16_384
+
+#: What becomes of a text that is longer than the model's limit.
+LONG = ("truncate", "chunk-mean")
 
 #: Texts that are tokenised and sorted by length together: enough that batches hold equal lengths.
 _WINDOW = 8192
-
-
-class _Batch(NamedTuple):
-    """Texts that go through the model together: their places in the window, and the model's input."""
-
-    places: list[int]
-    features: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -71,12 +72,16 @@ class Encoder:
         max_length: Longest input in tokens.
         dtype: ``float32``, ``bfloat16`` or ``float16``.
         device: For torch.
-        batch_tokens: Tokens in a batch, padding included; by default ``BATCH_TOKENS``.
+        batch_tokens: Tokens in a batch, padding included; by default ``BATCH_TOKENS``, on an accelerator
+            ``ACCELERATOR_BATCH_TOKENS``.
+        long: What becomes of texts above the limit: ``truncate`` keeps their beginning, ``chunk-mean`` cuts them
+            between words into pieces that fit, and averages the pooled vectors of these by their tokens.
         one_token: Let the default pooling of plain models be ``cls`` or ``last`` (decoders) instead of ``mean``.
 
     Attributes:
         model: The sentence-transformers model; it gives the same vectors without this class.
         prompt: The text put before every input, or None.
+        tokens_read: Tokens that went through the model so far, padding left out.
 
     Raises:
         InputError: If the model cannot be loaded as asked.
@@ -93,10 +98,13 @@ class Encoder:
         dtype: str = "float32",
         device: str | None = None,
         batch_tokens: int | None = None,
+        long: str = "truncate",
         one_token: bool = False,
     ) -> None:
         if batch_tokens is not None and batch_tokens < 1:
             raise InputError(f"--batch-tokens must be at least 1, got {batch_tokens}")
+        if long not in LONG:
+            raise InputError(f"unknown --long {long!r}: use one of {', '.join(LONG)}")
         self.model = backbone.load(
             model,
             pooling=pooling,
@@ -106,8 +114,12 @@ class Encoder:
             device=device,
             one_token=one_token,
         )
-        self.batch_tokens = batch_tokens or BATCH_TOKENS
+        on_cpu = self.model.device.type == "cpu"
+        self.batch_tokens = batch_tokens or (BATCH_TOKENS if on_cpu else ACCELERATOR_BATCH_TOKENS)
         self.prompt = _use_prompt(self.model, prompt)
+        self.long = long
+        self._room = room_for_text(self.model, self.prompt) if long == "chunk-mean" else None
+        self.tokens_read = 0
 
     @property
     def dimension(self) -> int:
@@ -132,19 +144,35 @@ class Encoder:
 
     def encode_distinct(self, texts: list[str], *, progress: Progress | None = None) -> Encoded:
         """Encode ``texts`` one and all, with the record of what was truncated or empty."""
+        if self._room is not None and texts:
+            return self._mean_over_pieces(texts, self._room, progress)
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         truncated, without_tokens = np.zeros((2, len(texts)), dtype=bool)
         done = 0
         for start in range(0, len(texts), _WINDOW):
-            window = slice(start, start + _WINDOW)
-            batches = self._batches(
-                [repair_surrogates(text) for text in texts[window]], truncated[window], without_tokens[window]
-            )
-            for batch in batches:
+            part = slice(start, start + _WINDOW)
+            window = read_window(self.model, texts[part], self.prompt, self.batch_tokens)
+            truncated[part], without_tokens[part] = window.truncated, window.without_tokens
+            for batch in window.batches:
                 vectors[start + np.array(batch.places)] = self._forward(batch.features)
                 done += len(batch.places)
+                self.tokens_read += batch.tokens
                 if progress is not None:
                     progress(done, len(texts))
+        return Encoded(vectors, truncated, without_tokens)
+
+    def _mean_over_pieces(self, texts: list[str], room: int, progress: Progress | None) -> Encoded:
+        pieces = split_long(self.model.tokenizer, texts, room)
+        owners = np.repeat(np.arange(len(texts)), [len(own) for own in pieces])
+        report = None if progress is None else lambda done, _: progress(int(owners[done - 1]) + 1, len(texts))
+        trunk, head = split_after_pooling(self.model)
+        reader = Encoder(trunk, batch_tokens=self.batch_tokens)
+        encoded = reader.encode_distinct([piece.text for own in pieces for piece in own], progress=report)
+        self.tokens_read += reader.tokens_read
+        vectors = through_head(self.model, head, mean_of_pieces(encoded.vectors, pieces))
+        truncated, without_tokens = np.zeros((2, len(texts)), dtype=bool)
+        np.logical_or.at(truncated, owners, encoded.truncated)
+        np.logical_or.at(without_tokens, owners, encoded.without_tokens)
         return Encoded(vectors, truncated, without_tokens)
 
     def fingerprint(self) -> str:
@@ -156,7 +184,7 @@ class Encoder:
             "max_length": self.model.max_seq_length,
             "truncate_dim": self.model.truncate_dim,
             "torch": torch.__version__,
-        }
+        } | ({} if self.long == "truncate" else {"long": self.long})
         digest.update(json.dumps(facts, sort_keys=True, default=str).encode())
         tokenizer = getattr(self.model, "tokenizer", None)
         backend: Any = getattr(tokenizer, "backend_tokenizer", tokenizer)
@@ -174,57 +202,16 @@ class Encoder:
         moved = {key: value.to(device) if isinstance(value, torch.Tensor) else value for key, value in features.items()}
         with torch.inference_mode():
             vectors = self.model(moved)["sentence_embedding"]
-        if self.model.truncate_dim is not None:
-            vectors = vectors[:, : self.model.truncate_dim]
-        return vectors.float().cpu().numpy()
+        return vectors[:, : self.model.truncate_dim].float().cpu().numpy()
 
-    def _batches(
-        self, texts: list[str], truncated: NDArray[np.bool_], without_tokens: NDArray[np.bool_]
-    ) -> Iterator[_Batch]:
-        if reads_plain_text(self.model):
-            return self._token_batches(texts, truncated, without_tokens)
-        return self._text_batches(texts)
 
-    def _token_batches(
-        self, texts: list[str], truncated: NDArray[np.bool_], without_tokens: NDArray[np.bool_]
-    ) -> Iterator[_Batch]:
-        """Tokenise once, sort by token count, and cut where the padded batch would exceed its budget."""
-        tokenizer = self.model.tokenizer
-        prompted = [self.prompt + text for text in texts] if self.prompt else texts
-        encoded = tokenizer(prompted, truncation="longest_first", padding=False, return_attention_mask=True)
-        if encoded.is_fast:
-            truncated[:] = [bool(encoding.overflowing) for encoding in encoded.encodings]
-        columns = {key: encoded[key] for key in encoded}
-        lengths = np.array([len(ids) for ids in columns["input_ids"]])
-        without_tokens[:] = lengths == 0
-        for place in np.flatnonzero(without_tokens):
-            for key, values in columns.items():
-                values[place] = [{"input_ids": _filler(tokenizer), "attention_mask": 1}.get(key, 0)]
-        lengths = np.maximum(lengths, 1)
-        shared = self._shared_features(columns)
-        order = np.argsort(-lengths, kind="stable").tolist()
-        start = 0
-        while start < len(order):
-            size = max(1, self.batch_tokens // int(lengths[order[start]]))
-            places = order[start : start + size]
-            rows = {key: [values[place] for place in places] for key, values in columns.items()}
-            # On the right, whatever the tokenizer's side: absolute positions would count padding on the left.
-            padded = tokenizer.pad(rows, padding=True, padding_side="right", return_tensors="pt")
-            yield _Batch(places, {**padded, **shared})
-            start += size
-
-    def _shared_features(self, columns: dict[str, Any]) -> dict[str, Any]:
-        """What sentence-transformers adds to the tokens, such as the length of the prompt for the pooling."""
-        probe = self.model.preprocess(["a"], prompt=self.prompt)
-        return {key: value for key, value in probe.items() if key not in columns}
-
-    def _text_batches(self, texts: list[str]) -> Iterator[_Batch]:
-        """The way for models that read text by themselves: sort by characters, leave the rest to them."""
-        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
-        for start in range(0, len(order), 64):
-            places = order[start : start + 64]
-            batch = [texts[place] if texts[place].strip() else " " for place in places]
-            yield _Batch(places, self.model.preprocess(batch, prompt=self.prompt))
+def through_head(model: SentenceTransformer, head: list[torch.nn.Module], vectors: Any) -> NDArray[np.float32]:
+    """Send pooled ``vectors``, shape (N, D), through the modules of ``model`` that follow its pooling."""
+    features = {"sentence_embedding": torch.from_numpy(vectors).to(model.device, model.dtype)}
+    with torch.inference_mode():
+        for module in head:
+            features = module(features)
+    return features["sentence_embedding"][:, : model.truncate_dim].float().cpu().numpy()
 
 
 def warn_without_tokens(count: int) -> None:
@@ -235,11 +222,6 @@ def warn_without_tokens(count: int) -> None:
             "they have the vector of the end-of-text token",
             stacklevel=3,
         )
-
-
-def _filler(tokenizer: Any) -> int:
-    candidates = (tokenizer.eos_token_id, tokenizer.bos_token_id, tokenizer.pad_token_id, 0)
-    return int(next(token for token in candidates if token is not None))
 
 
 def _use_prompt(model: SentenceTransformer, prompt: str | None) -> str | None:

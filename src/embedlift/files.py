@@ -19,8 +19,7 @@ _SETTINGS = "embedlift-settings.json"
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
     """Yield a path beside ``path``; move it into place if the block succeeds, remove it if it fails."""
-    if path.is_dir():
-        raise InputError(f"{path} is a folder: give the name of a file")
+    _check_file(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.partial")
     try:
@@ -37,20 +36,32 @@ class PartialFolder:
     one is refused instead of mixing two runs.
 
     Args:
-        output: The folder that the finished work becomes.
+        output: The folder that the finished work becomes, or the file.
         settings: JSON-able settings that decide the result.
         overwrite: Whether a finished ``output`` may be replaced.
+        mark: File that every finished ``output`` of this kind holds, so that no other folder is ever replaced;
+            None if the output is a file, which may be replaced.
 
     Raises:
         InputError: If ``output`` exists and may not be replaced, or if unfinished work of other
             settings lies there.
     """
 
-    def __init__(self, output: Path, settings: Mapping[str, Any], *, overwrite: bool = False) -> None:
+    def __init__(
+        self,
+        output: Path,
+        settings: Mapping[str, Any],
+        *,
+        overwrite: bool = False,
+        mark: str | None = "modules.json",
+    ) -> None:
         output = output.resolve()  # "." has no name that could be changed
         self.output = output
         self.path = output.with_name(f"{output.name}.partial")
-        _check_output(output, overwrite=overwrite)
+        if mark is None:
+            _check_file(output)
+        else:
+            _check_folder(output, mark, overwrite=overwrite)
         wanted = json.loads(json.dumps(settings, sort_keys=True))
         self.resumed = (self.path / _SETTINGS).exists()
         if self.resumed:
@@ -83,13 +94,21 @@ class PartialFolder:
         """Remove the unfinished work: it failed in a way that going on cannot mend."""
         shutil.rmtree(self.path)
 
-    def finish(self, folder: Path) -> None:
-        """Make ``folder``, a sub-folder of this one, the output, and remove the rest."""
-        _put_in_place(folder, self.output)
+    def finish(self, result: Path) -> None:
+        """Make ``result``, a file or folder in this one, the output, and remove the rest."""
+        if result.is_file():
+            result.replace(self.output)
+        else:
+            _put_in_place(result, self.output)
         shutil.rmtree(self.path)
 
 
-def _check_output(output: Path, *, overwrite: bool, mark: str = "modules.json") -> None:
+def _check_file(output: Path) -> None:
+    if output.is_dir():
+        raise InputError(f"{output} is a folder: give the name of a file")
+
+
+def _check_folder(output: Path, mark: str, *, overwrite: bool) -> None:
     if output.is_file():
         raise InputError(f"{output} is a file: the output must be a folder")
     if not output.exists() or not any(output.iterdir()):
@@ -97,7 +116,8 @@ def _check_output(output: Path, *, overwrite: bool, mark: str = "modules.json") 
     if not overwrite:
         raise InputError(f"{output} exists already: pass --overwrite to replace it, or choose another output")
     if not (output / mark).exists():
-        raise InputError(f"{output} is not a saved model (no {mark}), so it is not overwritten: choose another output")
+        kind = "a folder of vectors" if mark == "manifest.json" else "a saved model"
+        raise InputError(f"{output} is not {kind} (no {mark}), so it is not overwritten: choose another output")
 
 
 @contextmanager
@@ -113,7 +133,7 @@ def folder_written_whole(output: Path, *, mark: str, overwrite: bool = False) ->
         InputError: If ``output`` exists and may not be replaced.
     """
     output = output.resolve()
-    _check_output(output, overwrite=overwrite, mark=mark)
+    _check_folder(output, mark, overwrite=overwrite)
     beside = output.with_name(f".{output.name}.partial")
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)

@@ -23,6 +23,9 @@ Pooling = Annotated[
 Layers = Annotated[int | None, typer.Option(help="Keep only the first K layers of the model.", metavar="K")]
 Prompt = Annotated[str | None, typer.Option(help="Name of one of the model's prompts, or the text of one.")]
 MaxLength = Annotated[int | None, typer.Option(help="Longest input in tokens.", metavar="N")]
+Long = Annotated[
+    str, typer.Option(help="Texts above the limit: truncate, or chunk-mean (mean over pieces by their tokens).")
+]
 Dtype = Annotated[str, typer.Option(help="Of the weights: float32, bfloat16 or float16.")]
 Device = Annotated[str | None, typer.Option(help="For torch: cpu, cuda, mps.")]
 BatchTokens = Annotated[int | None, typer.Option(help="Tokens in a batch, padding included.", metavar="N")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 - typer reads it at run time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,23 +11,40 @@ from embedlift.cli import console, options
 from embedlift.errors import InputError
 from embedlift.transforms import TRANSFORMS
 
+if TYPE_CHECKING:
+    from embedlift.bulk import EncodedFiles
+
 
 def encode(
     model: options.Model,
-    source: Annotated[Path, typer.Argument(metavar="INPUT", help="Text: .txt, .csv, .tsv, .jsonl or .parquet.")],
-    output: Annotated[Path, typer.Option(help="OUT.npy (float32) or OUT.parquet (id, text, vector).", dir_okay=False)],
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="INPUT...", help="Text: .txt, .csv, .tsv, .jsonl or .parquet; files, folders or patterns."
+        ),
+    ],
+    output: Annotated[Path, typer.Option(help="OUT.npy or OUT.parquet (id, text, vector).", metavar="OUT")],
     column: options.Column = None,
     pooling: options.Pooling = None,
     layers: options.Layers = None,
     max_length: options.MaxLength = None,
+    long: options.Long = "truncate",
     prompt: options.Prompt = None,
     dtype: options.Dtype = "float32",
     device: options.Device = None,
     batch_tokens: options.BatchTokens = None,
+    output_dtype: Annotated[str, typer.Option(help="Of the numbers in OUT: float32, float16 or int8.")] = "float32",
+    shard_rows: Annotated[
+        int | None, typer.Option(help="Make OUT a folder of files with N rows each.", metavar="N")
+    ] = None,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Leave out inputs that cannot be read, and exit with code 1.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a finished folder OUT.")] = False,
 ) -> None:
-    """Turn a file of texts into a file of vectors, row by row in the same order."""
+    """Turn files of texts into a file of vectors, row by row in the same order; an interrupted run is continued."""
     with console.progress() as progress:
-        from embedlift.bulk import encode_file
+        from embedlift.bulk import encode_files
         from embedlift.encoder import Encoder
 
         encoder = Encoder(
@@ -35,13 +52,40 @@ def encode(
             pooling=pooling,
             layers=layers,
             max_length=max_length,
+            long=long,
             prompt=prompt,
             dtype=dtype,
             device=device,
             batch_tokens=batch_tokens,
         )
-        count, dimension = encode_file(encoder, source, output, column=column, progress=progress)
-    console.say(f"{output}: {count} vectors of {dimension} dimensions")
+        progress.watch(encoder)
+        done = encode_files(
+            encoder,
+            sources,
+            output,
+            column=column,
+            output_dtype=output_dtype,
+            shard_rows=shard_rows,
+            keep_going=keep_going,
+            overwrite=overwrite,
+            progress=progress,
+        )
+    console.say(f"{output}: {done.rows} vectors of {done.dimension} dimensions{_notes(done)}")
+    for _, reason in done.skipped:
+        console.warn(f"left out: {reason}")
+    if done.skipped:
+        raise typer.Exit(1)
+
+
+def _notes(done: EncodedFiles) -> str:
+    notes = {
+        "rows from an unfinished run": done.resumed_at,
+        "truncated": done.truncated,
+        "without a token": done.without_tokens,
+        "with repaired surrogates": done.repaired,
+    }
+    met = [f"{count} {what}" for what, count in notes.items() if count]
+    return f" ({', '.join(met)})" if met else ""
 
 
 def fit(
