@@ -6,7 +6,8 @@ weights of the last step are kept. Aggregation of a year's subsets is ``all``, a
 Usage: python benchmarks/sg_opt/seven_sts.py --data DIR --models MODEL... [--seeds 0 1 2] [--method sg-opt]
            [--set lr=1e-4 ...] [--then whitening flow] [--work DIR] [--json FILE]
 
---then fits transforms on the trained model's vectors of the same sentences.
+--then fits transforms on the trained model's vectors of the same sentences; whitening@first-last-avg takes another
+pooling of the trained model.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-import time
 from pathlib import Path
 
 import torch
@@ -51,22 +51,25 @@ def main() -> None:
     for model in given.models:
         raw = scores(Encoder(model, layers=given.layers, one_token=True), tasks)
         print(line(f"{model}, raw, one token", [raw]), flush=True)
-        runs = []
+        runs: dict[str, list[list[float]]] = {}
         for seed in given.seeds:
-            start = time.perf_counter()
             output = work / f"{Path(model).name}-{given.method}-{seed}"
             options = {"method": given.method, "settings": dict(given.set), "seed": seed, "layers": given.layers}
-            runs.append(scores(Encoder(trained(model, texts, output, **options)), tasks))
-            print(
-                line(f"{model}, {given.method}, seed {seed}, {time.perf_counter() - start:.0f} s", [runs[-1]]),
-                flush=True,
-            )
-            for method in given.then:
-                adapted = run(str(output), texts, method=method, seed=seed).model
-                label = f"{model}, {given.method}, seed {seed}, then {method}"
-                print(line(label, [scores(CachedEncoder(Encoder(adapted)), tasks)]), flush=True)
-        results[model] = {"raw": raw, "trained": dict(zip(given.seeds, runs, strict=True))}
-        print(line(f"{model}, {given.method}, {len(runs)} seeds", runs), flush=True)
+            encoder = Encoder(trained(model, texts, output, **options))
+            runs.setdefault(given.method, []).append(scores(encoder, tasks))
+            for text in given.then:
+                method, _, pooling = text.partition("@")
+                adapted = run(str(output), texts, method=method, pooling=pooling or None, seed=seed).model
+                runs.setdefault(f"{given.method}, then {text}", []).append(
+                    scores(CachedEncoder(Encoder(adapted)), tasks)
+                )
+            for name, found in runs.items():
+                print(line(f"{model}, {name}, seed {seed}", found[-1:]), flush=True)
+        for name, found in runs.items():
+            print(line(f"{model}, {name}, {len(found)} seeds", found), flush=True)
+        results[model] = {"raw": raw} | {
+            name: dict(zip(given.seeds, found, strict=True)) for name, found in runs.items()
+        }
     if given.json is not None:
         document = {"tasks": SEVEN, "method": given.method, "settings": dict(given.set), "results": results}
         given.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

@@ -116,7 +116,7 @@ def _check_folder(output: Path, mark: str, *, overwrite: bool) -> None:
     if not overwrite:
         raise InputError(f"{output} exists already: pass --overwrite to replace it, or choose another output")
     if not (output / mark).exists():
-        kind = "a folder of vectors" if mark == "manifest.json" else "a saved model"
+        kind = "a folder of vectors" if mark == "_manifest.json" else "a saved model"
         raise InputError(f"{output} is not {kind} (no {mark}), so it is not overwritten: choose another output")
 
 
