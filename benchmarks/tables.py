@@ -1,12 +1,12 @@
 """The seven STS sets in the papers' tables: models x methods x seeds, with the published rows beside ours.
 
 A method is written METHOD@POOLING, such as whitening@first-last-avg, whitening@mean:0, sg-opt@cls or none@mean; the
-pooling may be left out. Transforms are fitted on the text of the seven sets (--fit seven) or on that of STS-B
-(--fit stsb, also what training reads in the paper): both are transductive, without labels. Each run is kept in --work
-as soon as it is done, so a stopped benchmark goes on with those that are missing; ``tables.json`` there holds all.
+pooling may be left out. Transforms are fitted on the text of the seven sets or of STS-B (--fit), methods that train read
+STS-B's rows, as in their paper: all of it is transductive, without labels. Each run is kept in --work as soon as it is
+done, so a stopped benchmark goes on with those that are missing; ``tables.json`` there holds all.
 
 Usage: python benchmarks/tables.py --data DIR --work DIR --models M... --methods none@cls whitening@first-last-avg
-           [--seeds 0 1 2] [--fit seven|stsb] [--tuned packaged:all-minilm-l6-v2]
+           [--seeds 0 1 2] [--fit seven|stsb] [--tuned packaged:all-minilm-l6-v2] [--markdown docs/seven_sets.md]
 """
 
 from __future__ import annotations
@@ -18,20 +18,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from bert_flow.material import Report, Row, distinct_sentences, load_tasks, published_rows, with_average
+from bert_flow.material import Report, Row, load_tasks, published_rows, shown, with_average
 from published import PUBLISHED, SEVEN
 
 from embedlift.adaptation import run
 from embedlift.cache import CachedEncoder
 from embedlift.encoder import Encoder
 from embedlift.evaluation import sts
-from embedlift.evaluation.tasks import evaluate
+from embedlift.evaluation.tasks import Encodes, evaluate
 from embedlift.files import written_whole
 from embedlift.training.settings import TRAINING_METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+SHOWN: tuple[sts.Aggregation, ...] = ("all", "wmean")
+TEXTS = {"seven": "all seven", "stsb": "STS-B"}
 #: Methods in which nothing is random: one seed stands for all.
 DETERMINISTIC = ("none", "center", "whitening")
 
@@ -47,29 +49,38 @@ class Runs:
 
     def __init__(self, data: Path, work: Path, fit: str) -> None:
         self.fit, self.work = fit, work
-        loaded = [sts.load_task(data, name, how) for how in sts.AGGREGATIONS for name in SEVEN]
-        self.tasks = loaded
-        splits = ["STS-B:train", "STS-B:dev", "STS-B"] if fit == "stsb" else SEVEN
-        self.texts = distinct_sentences(load_tasks(data, splits))
+        self.tasks = [sts.load_task(data, name, how) for how in SHOWN for name in SEVEN]
+        texts = {"stsb": ["STS-B:train", "STS-B:dev", "STS-B"], "seven": list(SEVEN)}
+        self.texts = {
+            name: [text for task in load_tasks(data, tasks) for text in task.texts()] for name, tasks in texts.items()
+        }
+
+    def fitted_on(self, method: str) -> str:
+        """Return the name of the text that a method sees."""
+        return "stsb" if method in TRAINING_METHODS else self.fit
 
     def scores(self, model: str, method: str, pooling: str | None, seed: int) -> dict[str, list[float]]:
         """Return aggregation -> Spearman x 100 in the order of ``SEVEN``, made now or read from the folder."""
-        name = re.sub(r"[^\w.-]+", "_", f"{Path(model).name}-{method}-{pooling}-{self.fit}-{seed}")
+        text = self.fitted_on(method)
+        name = re.sub(r"[^\w.-]+", "_", f"{Path(model).name}-{method}-{pooling}-{text}-{seed}")
         file = self.work / f"{name}.json"
         if not file.exists():
-            options: dict[str, Any] = {"pooling": pooling, "seed": seed}
-            trains = method in TRAINING_METHODS
-            adapted = run(
-                model, self.texts, method=method, output=self.work / name if trains else None, overwrite=True, **options
-            )
-            encoder = Encoder(adapted.model)
-            found = evaluate(encoder if trains else CachedEncoder(encoder), model, self.tasks)
+            found = evaluate(self._encoder(model, method, pooling, seed, self.work / name), model, self.tasks)
             whole = [100 * (score.score or 0.0) for score in found if score.subset is None]
-            rows = {how: whole[i * len(SEVEN) : (i + 1) * len(SEVEN)] for i, how in enumerate(sts.AGGREGATIONS)}
+            rows = {how: whole[i * len(SEVEN) : (i + 1) * len(SEVEN)] for i, how in enumerate(SHOWN)}
             with written_whole(file) as beside:
                 beside.write_text(json.dumps(rows) + "\n", encoding="utf-8")
         kept: dict[str, list[float]] = json.loads(file.read_text(encoding="utf-8"))
         return kept
+
+    def _encoder(self, model: str, method: str, pooling: str | None, seed: int, folder: Path) -> Encodes:
+        options: dict[str, Any] = {"method": method, "pooling": pooling, "seed": seed}
+        texts = self.texts[self.fitted_on(method)]
+        if method not in TRAINING_METHODS:
+            return CachedEncoder(Encoder(run(model, texts, **options).model))
+        if not folder.exists():  # what was trained is kept, as it takes long
+            run(model, texts, output=folder, **options)
+        return Encoder(str(folder))
 
 
 def rows_of(runs: Runs, models: Sequence[str], methods: Sequence[str], seeds: Sequence[int], tuned: str) -> list[Row]:
@@ -80,15 +91,35 @@ def rows_of(runs: Runs, models: Sequence[str], methods: Sequence[str], seeds: Se
             method, _, pooling = text.partition("@")
             chosen = seeds[:1] if method in DETERMINISTIC else seeds
             found = [runs.scores(model, method, pooling or None, seed) for seed in chosen]
-            for how in ("all", "wmean"):
+            for how in SHOWN:
                 facts = {
-                    "fitted on": "-" if method == "none" else f"{runs.fit} text, transductive",
+                    "fitted on": "-" if method == "none" else f"{TEXTS[runs.fitted_on(method)]}, transductive",
                     "aggregation": how,
                     "source": f"here, {len(chosen)} seed{'s' * (len(chosen) > 1)}",
                 }
                 label = f"{Path(model).name}{', tuned with labels' * (model == tuned)}: {text}"
                 rows.append(Row(label, facts, with_average(SEVEN, [scores[how] for scores in found])))
     return rows
+
+
+def markdown(document: dict[str, Any]) -> str:
+    """Return the page of the tables in ``tables.json``."""
+    lines = [
+        "# The seven STS sets",
+        "",
+        "Made by `benchmarks/tables.py` from its JSON; do not edit. Spearman of cosine x 100, mean ± standard",
+        f"deviation over seeds where there are several. Machine: {document['machine']}.",
+    ]
+    for table in document["tables"]:
+        columns = list(table["rows"][0]["values"])
+        lines += ["", f"## {table['title']}", ""]
+        lines += ["| method | fitted on | source | " + " | ".join(columns) + " |", "|" + "---|" * (len(columns) + 3)]
+        for row in table["rows"]:
+            cells = [shown(row["values"][column], 1) for column in columns]
+            lines.append(
+                "| " + " | ".join([row["label"], row["facts"]["fitted on"], row["facts"]["source"], *cells]) + " |"
+            )
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
@@ -101,13 +132,18 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--fit", choices=("seven", "stsb"), default="seven")
     parser.add_argument("--tuned", default="packaged:all-minilm-l6-v2", help="a model to mark as tuned with labels")
+    parser.add_argument("--markdown", type=Path, help="page to write the tables to")
     given = parser.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
     ours = rows_of(Runs(given.data, given.work, given.fit), given.models, given.methods, given.seeds, given.tuned)
     report = Report(given.work / "tables.json")
-    for how in ("all", "wmean"):
+    for how in SHOWN:
         chosen = [row for row in [*published_rows(PUBLISHED), *ours] if row.facts["aggregation"] == how]
-        report.table(f"Seven STS sets, Spearman x 100, aggregation {how}", chosen)
+        report.table(f"Aggregation {how}", chosen)
+    if given.markdown is not None:
+        made = json.loads((given.work / "tables.json").read_text(encoding="utf-8"))
+        with written_whole(given.markdown) as beside:
+            beside.write_text(markdown(made), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """What each part of SG-OPT is worth: one setting changed at a time, over seeds, scored on two STS sets.
 
-Every run has the same number of steps on sentences of STS-B, unlabelled; the weights of the last step are kept. To save time
-the projection head has 1,024 dimensions unless the run is about it. Runs are kept in --work, so a stopped benchmark
-goes on with those that are missing.
+Every run has the same number of steps on sentences of STS-B, unlabelled; the weights of the last step are kept. To
+save time the projection head has 1,024 dimensions unless the run is about it. Runs are kept in --work, so a stopped
+benchmark goes on with those that are missing.
 
 Usage: python benchmarks/sg_opt/ablation.py MODEL --data DIR --work DIR [--steps 120] [--seeds 0 1] [--json FILE]
 """
