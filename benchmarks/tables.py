@@ -1,9 +1,9 @@
 """The seven STS sets in the papers' tables: models x methods x seeds, with the published rows beside ours.
 
 A method is written METHOD@POOLING, such as whitening@first-last-avg, whitening@mean:0, sg-opt@cls or none@mean; the
-pooling may be left out. Transforms are fitted on the text of the seven sets or of STS-B (--fit), methods that train read
-STS-B's rows, as in their paper: all of it is transductive, without labels. Each run is kept in --work as soon as it is
-done, so a stopped benchmark goes on with those that are missing; ``tables.json`` there holds all.
+pooling may be left out. Transforms are fitted on the text of the seven sets or of STS-B (--fit); methods that train
+read STS-B's rows, as in their paper: all of it is transductive, without labels. Each run is kept in --work as soon as
+it is done, so a stopped benchmark goes on with those that are missing; ``tables.json`` there holds all.
 
 Usage: python benchmarks/tables.py --data DIR --work DIR --models M... --methods none@cls whitening@first-last-avg
            [--seeds 0 1 2] [--fit seven|stsb] [--tuned packaged:all-minilm-l6-v2] [--markdown docs/seven_sets.md]
