@@ -4,7 +4,7 @@ The text is Python's own docstrings: half of a seeded sample of sentences is dia
 tells whether thresholds that were taken from percentiles let through as many unrelated pairs as they say. Near-
 duplicates of one half in the other count as unrelated there, so the highest level is the hardest.
 
-Usage: python benchmarks/diagnostics.py [--bert FOLDER] [--sentences 2000] [--memory]
+Usage: python benchmarks/diagnostics.py [MODEL...] [--sentences 2000] [--memory]
 
 --memory measures the peak memory of a diagnosis of files of vectors instead, each in a process of its own.
 """
@@ -12,6 +12,7 @@ Usage: python benchmarks/diagnostics.py [--bert FOLDER] [--sentences 2000] [--me
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 import tempfile
@@ -40,7 +41,7 @@ LEVELS = (99, 99.9)
 def main() -> None:
     """Print the tables as Markdown."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--bert", type=Path)
+    parser.add_argument("models", nargs="*", default=["packaged:all-minilm-l6-v2", "packaged:smollm2-135m"])
     parser.add_argument("--sentences", type=int, default=2000)
     parser.add_argument("--memory", action="store_true")
     arguments = parser.parse_args()
@@ -50,10 +51,7 @@ def main() -> None:
     if arguments.memory:
         print_memory()
         return
-    models = {"all-MiniLM-L6-v2": "packaged:all-minilm-l6-v2", "SmolLM2-135M": "packaged:smollm2-135m"}
-    if arguments.bert is not None:
-        models[arguments.bert.name] = str(arguments.bert)
-    print_figures(models, draw_sentences(arguments.sentences))
+    print_figures(arguments.models, draw_sentences(arguments.sentences))
 
 
 def draw_sentences(count: int) -> list[str]:
@@ -65,14 +63,15 @@ def draw_sentences(count: int) -> list[str]:
     return [sentences[place] for place in np.random.default_rng(0).permutation(len(sentences))[:count]]
 
 
-def print_figures(models: dict[str, str], texts: list[str]) -> None:
+def print_figures(models: list[str], texts: list[str]) -> None:
     """Print a line for each model, raw, centred and whitened."""
     fitted, fresh = texts[: len(texts) // 2], texts[len(texts) // 2 :]
     print(f"{len(fitted)} sentences diagnosed, {len(fresh)} others tell what the thresholds let through.\n")
     print("| vectors | mean cosine | percentile of 0.8 | IsoScore / * | effective rank / RankMe | log10 I(W) ", end="")
     print("| uniformity | hubness | five dimensions add | 99 % at, lets through | 99.9 % at, lets through |")
     print("|---" * 11 + "|")
-    for name, model in models.items():
+    for model in models:
+        name = re.split("[:/]", model)[-1]
         source = CachedEncoder(Encoder(model))
         raw, others = source.encode(fitted), source.encode(fresh)
         print_row(f"{name}, raw", diagnose(raw, fitted), others)
