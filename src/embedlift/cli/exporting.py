@@ -38,7 +38,7 @@ def export(
     prompt: options.Prompt = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier export in DIR.")] = False,
 ) -> None:
-    """Write a model for places without torch (onnx), or as a table that is hundreds of times faster (static)."""
+    """Write a model for places without torch (onnx), or as a table of token vectors, many times faster (static)."""
     _check(
         to, onnx={"--quantize": quantize, "--tolerance": tolerance}, static={"--frequency-weights": frequency_weights}
     )
