@@ -154,7 +154,8 @@ def _about_scores(d: Diagnosis, centred: PairFigures, adapt: str, saved: str) ->
     threshold = (
         "A cosine of 0.8 means something else in every model, so set thresholds on the percentile among random pairs: "
         f"{', '.join(cuts) or 'there are too few pairs here to say which cosine'}. That holds for this model and this "
-        "kind of text, but not for texts that the model was whitened on. Scores become percentiles in Python, by the file that --json writes:"
+        "kind of text, but not for texts that the model was whitened on. Scores become percentiles in Python, by the "
+        "file that --json writes:"
     )
     percentiles = (
         "from embedlift.evaluation.percentiles import ScorePercentiles",
