@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -89,25 +90,29 @@ def _token_batches(
 
 
 def cut_sorted(lengths: NDArray[np.int64], batch_tokens: int) -> Iterator[slice]:
-    """Yield the batches of texts that are sorted by length.
+    """Yield the batches of texts that are sorted by length: the cut that costs least.
 
-    A batch holds at most ``batch_tokens``, padding included, but at least one text. Once it is half full it ends
-    where the length changes: most batches then need no padding, and so no mask in the attention.
+    A batch costs its tokens, padding included, and as much as ``batch_tokens`` / 64 for being a batch. It holds at most
+    ``batch_tokens``, but at least one text. The cheapest cut of the first n texts follows from those of fewer.
 
     Args:
         lengths: Tokens of each text, longest first, shape (N,).
         batch_tokens: The budget.
     """
-    start = 0
-    while start < len(lengths):
-        size = max(1, batch_tokens // int(lengths[start]))
-        stop = min(start + size, len(lengths))
-        half = start + max(1, size // 2)
-        changes = np.flatnonzero(lengths[half - 1 : stop - 1] != lengths[half:stop])
-        if changes.size:
-            stop = half + int(changes[0])
-        yield slice(start, stop)
-        start = stop
+    count = len(lengths)
+    cost, start_of = np.zeros(count + 1), np.zeros(count + 1, dtype=np.int64)
+    first = 0
+    for stop in range(1, count + 1):
+        while first < stop - 1 and lengths[first] * (stop - first) > batch_tokens:
+            first += 1
+        starts = np.arange(first, stop)
+        costs = cost[starts] + lengths[starts] * (stop - starts)
+        best = int(costs.argmin())
+        cost[stop], start_of[stop] = costs[best] + batch_tokens / 64, first + best
+    stops = [count]
+    while stops[-1] > 0:
+        stops.append(int(start_of[stops[-1]]))
+    yield from (slice(start, stop) for start, stop in itertools.pairwise(reversed(stops)))
 
 
 def _shared_features(model: SentenceTransformer, columns: dict[str, Any], prompt: str | None) -> dict[str, Any]:
