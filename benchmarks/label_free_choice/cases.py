@@ -16,11 +16,11 @@ from embedlift.functional.isotropy import effective_rank
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from label_free_choice.encode import Material
-    from label_free_choice.tasks import Task
     from numpy.typing import NDArray
 
     from embedlift.choosing.evidence import Evidence
+    from label_free_choice.encode import Material
+    from label_free_choice.tasks import Task
 
 _SEED = 0
 
@@ -68,11 +68,14 @@ def make_case(model: str, task: Task, found: Material, folder: Path) -> Case:
     for mix, pooling in layer_mixes(layers, own_is_mean=True).items():
         evidence |= weigh(corpus, found.copies, found.probes, mix, pooling, _SEED)
         vectors, fitted = found.states.vectors(mix), corpus.vectors(mix)
-        for make in transforms(vectors.shape[1]).values():
+        loudness = np.clip(np.linalg.eigvalsh(np.cov(fitted.T.astype(np.float64))), 0, None)
+        for name, make in transforms(vectors.shape[1]).items():
             transform = None if make is None else make().fit(fitted)
             mapped = vectors if transform is None else transform.transform(vectors)
             truth.append(task.score(mapped))
-            spectra.append(_spectrum_figures(mapped[task.corpus]))
+            # Whitened vectors are uncorrelated: their variances are the eigenvalues.
+            whitened = mapped[task.corpus].var(axis=0, dtype=np.float64) if name.startswith("whitening") else loudness
+            spectra.append(_spectrum_figures(whitened))
     figures = dict(zip(("RankMe", "IsoScore"), np.array(spectra).T, strict=True))
     case = Case(model, task.name, list(evidence), list(evidence.values()), figures, np.array(truth))
     folder.mkdir(parents=True, exist_ok=True)
@@ -81,9 +84,8 @@ def make_case(model: str, task: Task, found: Material, folder: Path) -> Case:
     return case
 
 
-def _spectrum_figures(vectors: NDArray[np.floating]) -> tuple[float, float]:
+def _spectrum_figures(eigenvalues: NDArray[np.float64]) -> tuple[float, float]:
     """Return RankMe (Garrido et al. 2023, eq. 2) and IsoScore (Rudman et al. 2022, algorithm 1)."""
-    eigenvalues = np.clip(np.linalg.eigvalsh(np.cov(vectors.T.astype(np.float64))), 0, None)
     dimension = len(eigenvalues)
     scaled = np.sqrt(dimension) * eigenvalues / np.linalg.norm(eigenvalues)
     defect = np.linalg.norm(scaled - 1) / np.sqrt(2 * (dimension - np.sqrt(dimension)))

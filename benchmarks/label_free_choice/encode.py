@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from label_free_choice.tasks import Task
     from numpy.typing import NDArray
 
     from embedlift.encoder import Encoder
+    from label_free_choice.tasks import Task
 
 _SEED = 0
 

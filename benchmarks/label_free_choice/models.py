@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
-from label_free_choice.wheel_e5 import load_e5
 from transformers import AutoConfig, AutoModel
 
 from embedlift.encoder import Encoder
 from embedlift.layers import required_transformer
+from label_free_choice.wheel_e5 import load_e5
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from sentence_transformers import SentenceTransformer
 from torch.nn import functional
 
 from embedlift.encoder import Encoder
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from sentence_transformers import SentenceTransformer
 
 _LENGTH, _BATCH, _LR = 40, 32, 5e-5
 
@@ -33,9 +34,7 @@ def train_simcse(shared: Path, output: Path, steps: int = 150) -> None:
 
 def train_on_stsb(shared: Path, output: Path, steps: int = 150) -> None:
     """Regress the cosine of pairs on their label, as supervised Sentence-BERT does (Reimers, Gurevych 2019)."""
-    rows = [
-        line.split("\t") for line in (shared / "data/stsb/stsb_train.tsv").read_text(encoding="utf-8").splitlines()
-    ]
+    rows = [line.split("\t") for line in (shared / "data/stsb/stsb_train.tsv").read_text(encoding="utf-8").splitlines()]
     order = np.random.default_rng(0).permutation(len(rows))
 
     def loss(model: SentenceTransformer, step: int) -> torch.Tensor:

@@ -5,8 +5,8 @@ Two questions, each answered from the model's own behaviour on unlabelled text (
 1. *Do the model's own vectors know best what a sentence is about?* They do if, of all layers, one half of a sentence
    finds the other about as well in them as anywhere. A language model's output does not: its word embeddings, or its
    first layers, do better. A model that was trained to compare sentences does, by far.
-2. *Does their cosine already follow how much of a sentence is kept?* It does if no transform of these vectors follows it
-   clearly better.
+2. *Does their cosine already follow how much of a sentence is kept?* It does if no transform of these vectors follows
+   it clearly better.
 
 Two times yes, and the model is kept as it is. Otherwise the candidates with the right layers are ranked by how well a
 sentence finds its own shortened copy, and by their uniformity.
@@ -14,8 +14,8 @@ sentence finds its own shortened copy, and by their uniformity.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import rankdata
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from embedlift.choosing.evidence import Evidence
 
-_RESAMPLES = 200
+_RESAMPLES = 100
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class Rule:
 
     Attributes:
         layers: Layers whose halves find each other this well, compared with the best layers, count as good as them.
-        gain: A transform must follow the deletion of words better by this much, in Spearman's correlation, to be needed.
+        gain: A transform that is needed follows the deletion of words better by this much, in Spearman's correlation.
         evenness: Weight of uniformity beside that of recovery in the ranking.
         certainty: Share of the resamples that must say "adapt" before the model is changed.
     """
 
     layers: float = 0.9
     gain: float = 0.03
-    evenness: float = 1.0
+    evenness: float = 2.0
     certainty: float = 0.95
 
 
@@ -100,6 +100,33 @@ class Choice:
         """The chosen candidate."""
         return self.candidates[self.winner]
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return all of it, JSON-able: every candidate with its figures."""
+        halves = self.verdict.halves
+        rows = [
+            {
+                "candidate": item.name,
+                "pooling": item.pooling,
+                "transform": item.transform,
+                "layers_halves": halves[item.mix],
+            }
+            | found
+            | {"score": None if np.isnan(score) else float(score)}
+            for item, found, score in zip(self.candidates, self.evidence, self.verdict.scores, strict=True)
+        ]
+        return {
+            "chosen": self.chosen.name,
+            "explanation": self.explanation,
+            "certainty": self.certainty,
+            "same_winner": self.same_winner,
+            "sentences": self.sentences,
+            "resamples": _RESAMPLES,
+            "rule": asdict(RULE),
+            "plain_layers_hold": bool(self.verdict.layers),
+            "gain_in_grading": self.verdict.gain,
+            "candidates": rows,
+        }
+
     @property
     def explanation(self) -> str:
         """Why, in two sentences."""
@@ -122,8 +149,8 @@ class Choice:
             )
         return (
             f"Chosen: {self.chosen.name}; a sentence finds its own shortened copy at the geometric mean rank "
-            f"{np.exp(-best['recovery']):.2f} instead of {np.exp(-plain['recovery']):.2f}, and cosine follows the share "
-            f"of words kept with Spearman's correlation {best['grading']:.2f} instead of {plain['grading']:.2f}. "
+            f"{np.exp(-best['recovery']):.2f} instead of {np.exp(-plain['recovery']):.2f}, and cosine follows the "
+            f"share of words kept with Spearman's correlation {best['grading']:.2f} instead of {plain['grading']:.2f}. "
             f"{sure} the rule says to adapt, in {100 * self.same_winner:.0f} % to just this."
         )
 

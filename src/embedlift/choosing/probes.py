@@ -52,7 +52,9 @@ def make_probes(texts: Sequence[str], count: int, seed: int) -> Probes:
     """
     rng = np.random.default_rng(seed)
     split = [words_of(text) for text in texts]
-    long_enough = np.array([i for i, (words, _) in enumerate(split) if len({*map(str.lower, words)}) >= FEWEST_WORDS], dtype=np.int64)
+    long_enough = np.array(
+        [i for i, (words, _) in enumerate(split) if len({*map(str.lower, words)}) >= FEWEST_WORDS], dtype=np.int64
+    )
     anchors = np.sort(rng.permutation(long_enough)[:count])
     shares = rng.uniform(0.1, 0.9, size=len(anchors))
     deleted, deletion, odd, even = [], [], [], []

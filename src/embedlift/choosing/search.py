@@ -14,22 +14,37 @@ from embedlift.choosing.choice import Choice, choose
 from embedlift.choosing.evidence import Evidence, gather
 from embedlift.choosing.probes import FEWEST_WORDS, Probes, make_probes
 from embedlift.choosing.states import States, StatesEncoder, joined, mixable_layers
+from embedlift.encoder import Encoder
 from embedlift.errors import InputError
 from embedlift.functional.moments import Moments
 from embedlift.layers import pooling_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from embedlift.encoder import Encoder
+    from embedlift.encoder import Progress
 
 #: Texts that are looked at, and sentences that are altered, at most; and the fewest for a choice.
 MOST_TEXTS, MOST_ANCHORS, FEWEST_ANCHORS = 10_000, 1000, 100
+
+#: Seconds that the choice may take, unless told otherwise.
+BUDGET = 600.0
 
 #: Share of the budget that the pass over the text may take.
 _PASS_SHARE = 0.7
 
 _CHUNK = 500
+
+
+def decide(
+    encoder: Encoder, texts: Sequence[str], *, seed: int, budget: float, progress: Progress | None = None
+) -> tuple[Choice, Encoder, Any]:
+    """Return the choice, the encoder with the chosen pooling, and the chosen transform, unfitted (None for none)."""
+    choice = search(encoder, texts, seed=seed, budget=budget, progress=progress)
+    chosen = choice.chosen
+    pooled = Encoder(encoder.model, pooling=chosen.pooling, batch_tokens=encoder.batch_tokens)
+    make = transforms(pooled.dimension)[chosen.transform]
+    return choice, pooled, None if make is None else make()
 
 
 def search(
@@ -38,7 +53,7 @@ def search(
     *,
     seed: int,
     budget: float,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Choice:
     """Choose how to adapt a model to ``texts``, which carry no labels.
 
@@ -129,7 +144,7 @@ def _one_pass(
     sample: list[str],
     probes: Probes,
     budget: float,
-    progress: Callable[[int, int], None] | None,
+    progress: Progress | None,
 ) -> tuple[States, dict[str, States]]:
     """Encode the copies and the altered sentences, which come first, then as many of the texts as the budget allows."""
     started = time.monotonic()

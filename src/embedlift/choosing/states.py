@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,10 @@ from torch import nn
 from embedlift.encoder import Encoder
 from embedlift.functional.pooling import pool_layers
 from embedlift.functional.similarity import unit_rows
-from embedlift.layers import transformer_of, with_modules
+from embedlift.layers import required_transformer, transformer_of, with_modules
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
     from sentence_transformers import SentenceTransformer
@@ -99,25 +100,37 @@ class StatesEncoder:
         model = encoder.model
         self.kept = kept if mixable_layers(model) else ()
         self._normalised = isinstance(list(model)[-1], Normalize)
-        self._dimension = encoder.dimension
-        self._encoder = encoder
+        self._encoder, self._width = encoder, 0
         if self.kept:
-            transformer = transformer_of(model)
-            assert transformer is not None
-            self._width = int(transformer.get_embedding_dimension())
-            transformer.model.config.output_hidden_states = True
-            pooling = AllStates(list(model)[1:], self.kept, self._width, self._dimension)
-            self._encoder = Encoder(with_modules(model, [transformer, pooling]), batch_tokens=encoder.batch_tokens)
+            self._transformer = required_transformer(model, "a mix of layers")
+            self._width = int(self._transformer.get_embedding_dimension())
+            pooling = AllStates(list(model)[1:], self.kept, self._width, encoder.dimension)
+            together = with_modules(model, [self._transformer, pooling])
+            self._encoder = Encoder(together, batch_tokens=encoder.batch_tokens)
 
     def encode(self, texts: list[str]) -> States:
         """Return the states of ``texts``."""
-        vectors = self._encoder.encode_distinct(texts).vectors
-        cut = len(self.kept) * self._width if self.kept else 0
+        with self._all_states_given():
+            vectors = self._encoder.encode_distinct(texts).vectors
+        width = self._width
         pooled = {
-            state: np.ascontiguousarray(vectors[:, place * self._width : (place + 1) * self._width])
+            state: np.ascontiguousarray(vectors[:, place * width : (place + 1) * width])
             for place, state in enumerate(self.kept)
         }
-        return States(pooled, np.ascontiguousarray(vectors[:, cut:]), self._normalised)
+        return States(pooled, np.ascontiguousarray(vectors[:, len(self.kept) * width :]), self._normalised)
+
+    @contextmanager
+    def _all_states_given(self) -> Iterator[None]:
+        """Let the transformer return its hidden states, for a while: it is the user's."""
+        if not self.kept:
+            yield
+            return
+        config = self._transformer.model.config
+        before, config.output_hidden_states = config.output_hidden_states, True
+        try:
+            yield
+        finally:
+            config.output_hidden_states = before
 
 
 def mixable_layers(model: SentenceTransformer) -> int:
