@@ -156,9 +156,13 @@ class Choice:
 
 
 def judge(
-    candidates: list[Candidate], evidence: list[Evidence], rows: NDArray[np.int64] | None = None, rule: Rule = RULE
+    candidates: list[Candidate],
+    evidence: list[Evidence],
+    rows: NDArray[np.int64] | None = None,
+    rule: Rule | None = None,
 ) -> Verdict:
     """Return the rule's verdict on the candidates, the plain model first, from some of the sentences or all."""
+    rule = rule or RULE
     rows = np.arange(len(evidence[0].halves)) if rows is None else rows
     halves: dict[tuple[int, ...] | None, float] = {}
     for candidate, found in zip(candidates, evidence, strict=True):

@@ -57,7 +57,10 @@ def make_probes(texts: Sequence[str], count: int, seed: int) -> Probes:
     )
     anchors = np.sort(rng.permutation(long_enough)[:count])
     shares = rng.uniform(0.1, 0.9, size=len(anchors))
-    deleted, deletion, odd, even = [], [], [], []
+    deleted: list[str] = []
+    odd: list[str] = []
+    even: list[str] = []
+    deletion: list[float] = []
     for anchor, share in zip(anchors, shares, strict=True):
         words, space = split[anchor]
         dropped = min(max(1, round(share * len(words))), len(words) - 1)
