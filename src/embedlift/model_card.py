@@ -80,7 +80,7 @@ Versions: {versions}.
 
 def _citation(method: str) -> str:
     """Of a method given by name, or as an object such as ``Whitening(256)``."""
-    cited = [text for name, text in _CITATIONS.items() if method.lower().split(", ")[-1].startswith(name)]
+    cited = [text for name, text in _CITATIONS.items() if method.lower().startswith(name)]
     return cited[0] if cited else "See the documentation of embedlift."
 
 
@@ -139,7 +139,7 @@ def write_model_card(
         figures="\n".join(rows),
         settings="\n".join(f"- {name}: `{value}`" for name, value in settings.items()),
         versions=", ".join(f"{name} {value}" for name, value in versions.items()),
-        citation=_citation(settings.get("method.chosen", settings["method"])),
+        citation=_citation(settings.get("method.chosen", "").rpartition(", ")[2] or settings["method"]),
         training=_training_section(training),
         choice="" if choice is None else f"## Chosen without labels\n\n{choice}\n\n",
         **_labels(training),

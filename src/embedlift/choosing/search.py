@@ -42,7 +42,7 @@ def decide(
     """Return the choice, the encoder with the chosen pooling, and the chosen transform, unfitted (None for none)."""
     choice = search(encoder, texts, seed=seed, budget=budget, progress=progress)
     chosen = choice.chosen
-    pooled = Encoder(encoder.model, pooling=chosen.pooling, batch_tokens=encoder.batch_tokens)
+    pooled = Encoder(encoder.model, pooling=chosen.pooling, batch_tokens=encoder.batch_tokens, long=encoder.long)
     make = transforms(pooled.dimension)[chosen.transform]
     return choice, pooled, None if make is None else make()
 

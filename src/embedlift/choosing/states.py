@@ -89,11 +89,11 @@ class StatesEncoder:
 
     Where the layers of a model cannot be mixed, only its own vectors come: in models that do not start with a
     transformer, and in those that map their pooled vectors further (a dense layer trained on the last state would be
-    fed with others).
+    fed with others). Texts above the model's limit are cut at it, whatever the encoder does with them.
 
     Args:
         encoder: The model.
-        kept: The hidden states to keep, by the number of layers.
+        kept: The hidden states to keep.
     """
 
     def __init__(self, encoder: Encoder, kept: tuple[int, ...]) -> None:
