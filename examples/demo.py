@@ -84,7 +84,8 @@ def main() -> None:
         for name in (WORDS, in_context)
         for method in ("whitening", "flow")
     }
-    compare(base, adapted, pooling, pairs)
+    chosen_blindly = adapt_blindly(base, sentences[:SENTENCES], folder / "auto")
+    compare(base, adapted, pooling, chosen_blindly, pairs)
     chosen = adapted[pooling, "whitening"]
     show_queries(base, chosen.model, pooling, [second for _, second in pairs])
     show_isotropy(chosen)
@@ -127,7 +128,22 @@ def adapt(base: SentenceTransformer, pooling: str, method: str, sentences: list[
         return run(base, sentences, method=method, pooling=pooling, output=output, progress=report)
 
 
-def compare(base: SentenceTransformer, adapted: dict[tuple[str, str], Adaptation], chosen: str, pairs: Pairs) -> None:
+def adapt_blindly(base: SentenceTransformer, sentences: list[str], output: Path) -> Adaptation:
+    """The main job without a single pair: layers and transform are chosen from the sentences alone."""
+    with step(f"Choosing from {len(sentences):,} sentences without labels") as report:
+        record = run(base, sentences, method="auto", output=output, progress=report)
+    if record.choice is not None:
+        console.print(record.choice.explanation, highlight=False, markup=False)
+    return record
+
+
+def compare(
+    base: SentenceTransformer,
+    adapted: dict[tuple[str, str], Adaptation],
+    chosen: str,
+    blind: Adaptation,
+    pairs: Pairs,
+) -> None:
     """Print how well first paragraphs find their second among all, for the pairs that chose nothing."""
     second = [pair[1] for pair in pairs]
     relevant = np.arange(DEVELOPMENT_PAIRS, len(pairs))
@@ -145,6 +161,7 @@ def compare(base: SentenceTransformer, adapted: dict[tuple[str, str], Adaptation
             rows[f"{source}, before"] = search(source, Encoder(base, pooling=name).model)
         mark = " <- chosen" if (name, method) == (chosen, "whitening") else ""
         rows[f"{source}, after {method}{mark}"] = search(source, record.model)
+    rows[f"SmolLM2, auto, chosen without pairs: {blind.settings['method.chosen']}"] = search("auto", blind.model)
     minilm = "all-MiniLM-L6-v2, an off-the-shelf model tuned with labels"
     rows[minilm] = search(minilm, Encoder("packaged:all-minilm-l6-v2").model)
     title = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,12 @@ from sentence_transformers.base.modules import Normalize
 
 from embedlift._version import __version__
 from embedlift.cache import CachedEncoder
+from embedlift.choosing.search import BUDGET, decide
 from embedlift.corpus import Corpus, read_corpus
 from embedlift.encoder import Encoder
 from embedlift.errors import InputError
 from embedlift.evaluation import contamination
-from embedlift.files import PartialFolder
+from embedlift.files import PartialFolder, check_folder
 from embedlift.functional import isotropy
 from embedlift.layers import pooling_of, with_modules
 from embedlift.model_card import write_model_card
@@ -37,8 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["METHODS", "Adaptation", "adapt", "attach", "library_versions", "run", "write_json"]
 
-#: What ``method`` may be by name; ``none`` keeps the pooled vectors as they are.
-METHODS = ("none", *TRANSFORMS, *TRAINING_METHODS)
+#: What ``method`` may be by name; ``none`` keeps the pooled vectors as they are, ``auto`` chooses without labels.
+METHODS = ("none", "auto", *TRANSFORMS, *TRAINING_METHODS)
 
 _FIGURES_SAMPLE = 5000
 
@@ -84,6 +86,7 @@ def run(
     seed: int = 0,
     cache: bool = True,
     overwrite: bool = False,
+    budget: float = BUDGET,
     progress: Progress | None = None,
 ) -> Adaptation:
     """Adapt ``model`` to ``corpus`` and return the model with the record of how.
@@ -112,6 +115,7 @@ def run(
         seed: Of all random choices.
         cache: Whether vectors are kept in the user's cache folder for later runs.
         overwrite: Whether a finished ``output`` may be replaced.
+        budget: Seconds that ``auto`` may take to choose.
         progress: Called with (texts done, texts to encode).
 
     Raises:
@@ -125,11 +129,8 @@ def run(
     training = _training_settings(method, training, select_with, dtype, long) if trains else training
     if not trains and (training is not None or select_with is not None):
         raise InputError(f"settings of training need a method that trains: {', '.join(TRAINING_METHODS)}")
-    transform = None if method == "none" or trains else method
-    if isinstance(transform, str):
-        transform = make_transform(transform, dim=dim, preset=preset, seed=seed, settings=method_settings)
-    elif (dim, preset, method_settings or None) != (None, None, None):
-        raise InputError("--dim, --preset and --set need a method given by name that fits a transform")
+    _check_auto(method, pooling, output, overwrite=overwrite)
+    transform = _transform(method, dim, preset, seed, method_settings)
     texts, rows = _read(corpus, method, training, column)
     encoder = Encoder(
         copy.deepcopy(model) if trains and isinstance(model, SentenceTransformer) else model,
@@ -145,6 +146,9 @@ def run(
     )
     if dim is not None and not 1 <= dim <= encoder.dimension:
         raise InputError(f"--dim must be between 1 and the model's {encoder.dimension} dimensions, got {dim}")
+    choice = None
+    if method == "auto":
+        choice, encoder, transform = decide(encoder, texts.texts, seed=seed, budget=budget, progress=progress)
     longest = encoder.model.max_seq_length  # none or infinity in models without positions
     settings = {
         "model": model if isinstance(model, str) else str(model) if isinstance(model, Path) else type(model).__name__,
@@ -159,6 +163,8 @@ def run(
         "corpus_digest": texts.digest,
         "embedlift": __version__,
     } | {f"method.{name}": value for name, value in (transform.get_params() if transform else {}).items()}
+    if choice is not None:
+        settings |= {"method.chosen": choice.chosen.name, "pooling": choice.chosen.pooling}
     if training is not None and rows is not None:
         settings |= {f"method.{name}": value for name, value in training.as_dict().items()}
         settings |= {"rows_digest": rows.digest, "select_with": _digest(select_with)}
@@ -167,9 +173,30 @@ def run(
         record = _trained(encoder, rows, settings, training, work, select_with, progress)
     else:
         record = _fitted(encoder, texts, settings, transform, work, cache=cache, progress=progress)
+    record = replace(record, choice=choice)
     if work is not None:
         _save(record, work)
     return record
+
+
+def _check_auto(method: Any, pooling: str | None, output: Path | None, *, overwrite: bool) -> None:
+    if method != "auto":
+        return
+    if pooling is not None:
+        raise InputError("--method auto chooses the pooling: leave --pooling out")
+    if output is not None:
+        check_folder(output, overwrite=overwrite)  # now, not when minutes have gone into the choice
+
+
+def _transform(
+    method: Any, dim: int | None, preset: str | None, seed: int, settings: Mapping[str, Any] | None
+) -> Any | None:
+    """Return the unfitted transform that ``method`` names or is; None where there is none, or none yet."""
+    if isinstance(method, str) and method in TRANSFORMS:
+        return make_transform(method, dim=dim, preset=preset, seed=seed, settings=settings)
+    if (dim, preset, settings or None) != (None, None, None):
+        raise InputError("--dim, --preset and --set need a method given by name that fits a transform")
+    return None if isinstance(method, str) else method
 
 
 def _read(
@@ -301,5 +328,6 @@ def _save(record: Adaptation, work: PartialFolder) -> None:
         after=record.after,
         versions=record.versions,
         training=record.training.as_dict() if record.training else None,
+        choice=record.choice.explanation if record.choice else None,
     )
     work.finish(folder)

@@ -61,7 +61,7 @@ class PartialFolder:
         if mark is None:
             _check_file(output)
         else:
-            _check_folder(output, mark, overwrite=overwrite)
+            check_folder(output, mark, overwrite=overwrite)
         wanted = json.loads(json.dumps(settings, sort_keys=True))
         self.resumed = (self.path / _SETTINGS).exists()
         if self.resumed:
@@ -108,7 +108,12 @@ def _check_file(output: Path) -> None:
         raise InputError(f"{output} is a folder: give the name of a file")
 
 
-def _check_folder(output: Path, mark: str, *, overwrite: bool) -> None:
+def check_folder(output: Path, mark: str = "modules.json", *, overwrite: bool) -> None:
+    """Refuse an ``output`` that exists, unless it may be replaced: it holds the file ``mark``, as a saved model does.
+
+    Raises:
+        InputError: If it may not be replaced.
+    """
     if output.is_file():
         raise InputError(f"{output} is a file: the output must be a folder")
     if not output.exists() or not any(output.iterdir()):
@@ -133,7 +138,7 @@ def folder_written_whole(output: Path, *, mark: str, overwrite: bool = False) ->
         InputError: If ``output`` exists and may not be replaced.
     """
     output = output.resolve()
-    _check_folder(output, mark, overwrite=overwrite)
+    check_folder(output, mark, overwrite=overwrite)
     beside = output.with_name(f".{output.name}.partial")
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)

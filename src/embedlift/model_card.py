@@ -50,7 +50,7 @@ model = SentenceTransformer("path/to/this/folder")
 vectors = model.encode(["A first sentence.", "And a second one."])
 ```
 
-{training}## Fitted on
+{choice}{training}## Fitted on
 
 {size} distinct texts ({rows} rows read, {blank} blank and {repeated} repeated ones left out; {truncated} texts were
 longer than the model's limit and were cut). SHA-256 of the texts: `{digest}`.
@@ -123,6 +123,7 @@ def write_model_card(
     after: dict[str, float],
     versions: dict[str, str],
     training: dict[str, Any] | None = None,
+    choice: str | None = None,
 ) -> None:
     """Write the model card to ``path``."""
     rows = [f"| {text} | {before[name]:.4g} | {after[name]:.4g} |" for name, text in FIGURES.items() if name in before]
@@ -138,8 +139,9 @@ def write_model_card(
         figures="\n".join(rows),
         settings="\n".join(f"- {name}: `{value}`" for name, value in settings.items()),
         versions=", ".join(f"{name} {value}" for name, value in versions.items()),
-        citation=_citation(settings["method"]),
+        citation=_citation(settings.get("method.chosen", "").rpartition(", ")[2] or settings["method"]),
         training=_training_section(training),
+        choice="" if choice is None else f"## Chosen without labels\n\n{choice}\n\n",
         **_labels(training),
     )
     with written_whole(path) as beside:

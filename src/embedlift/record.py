@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from sentence_transformers import SentenceTransformer
 
+    from embedlift.choosing.choice import Choice
     from embedlift.corpus import Corpus
     from embedlift.training.fine_tuning import Outcome
 
@@ -40,6 +41,7 @@ class Adaptation:
         versions: Of Python and of the libraries that took part.
         resumed: Whether unfinished work of an earlier run was continued.
         training: What came of training, if the method trains the encoder.
+        choice: What was chosen, and from what, if the method is ``auto``.
     """
 
     model: SentenceTransformer
@@ -51,6 +53,7 @@ class Adaptation:
     versions: dict[str, str] = field(default_factory=lambda: library_versions())
     resumed: bool = False
     training: Outcome | None = None
+    choice: Choice | None = None
 
 
 def write_json(path: Path, record: Adaptation) -> None:
@@ -67,5 +70,7 @@ def write_json(path: Path, record: Adaptation) -> None:
     if record.training is not None:
         document["training"] = record.training.as_dict()
         document["resumed_from_step"] = record.training.trained.resumed_from_step
+    if record.choice is not None:
+        document["choice"] = record.choice.as_dict()
     with written_whole(path) as beside:
         beside.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

@@ -14,7 +14,7 @@ NOT_FOR_US: dict[str, str] = {}
 
 
 @parametrize_with_checks(
-    [Whitening(), Whitening(form="zca"), Whitening(shrinkage="oas"), Centering()],
+    [Whitening(), Whitening(form="zca"), Whitening(shrinkage="oas"), Whitening(exponent=0.5), Centering()],
     expected_failed_checks=lambda _: NOT_FOR_US,
 )
 @pytest.mark.filterwarnings("ignore:.* vectors span only .* directions:UserWarning")  # checks use degenerate data
@@ -46,6 +46,21 @@ def test_zca_is_the_inverse_square_root_of_the_covariance():
     centred = x - x.mean(axis=0)
     distances = {form: ((Whitening(form=form).fit_transform(x) - centred) ** 2).sum() for form in ("zca", "pca")}
     assert distances["zca"] < distances["pca"]
+
+
+@pytest.mark.parametrize("exponent", [0.25, 0.5, 1.0])
+@pytest.mark.parametrize("form", ["pca", "zca"])
+def test_the_exponent_leaves_that_much_less_of_the_variances(form, exponent):
+    x = cloud()
+    variances = np.linalg.eigvalsh(np.cov(x.T))
+    z = Whitening(form=form, exponent=exponent).fit_transform(x)
+    np.testing.assert_allclose(np.linalg.eigvalsh(np.cov(z.T)), np.sort(variances ** (1 - exponent)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("exponent", [0, -1, 1.5, float("nan")])
+def test_an_exponent_out_of_range_is_refused(exponent):
+    with pytest.raises(InputError, match="exponent must be above 0 and at most 1"):
+        Whitening(exponent=exponent).fit(cloud())
 
 
 @pytest.mark.parametrize("components", [None, 3])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path  # noqa: TC003 - typer reads it at run time
 from typing import Annotated, Any
 
@@ -23,7 +24,9 @@ def adapt(
         typer.Option(help="Text to fit on: .txt (a text a line), .csv, .tsv, .jsonl or .parquet; for bt, two columns."),
     ],
     output: Annotated[Path, typer.Option(help="Folder for the adapted model.", metavar="DIR")],
-    method: Annotated[str, typer.Option(help=f"none, {', '.join((*TRANSFORMS, *TRAINING_METHODS))}.")] = "whitening",
+    method: Annotated[
+        str, typer.Option(help=f"none, auto, {', '.join((*TRANSFORMS, *TRAINING_METHODS))}.")
+    ] = "whitening",
     column: options.Column = None,
     pooling: options.Pooling = None,
     layers: options.Layers = None,
@@ -40,6 +43,9 @@ def adapt(
     cache: options.Cache = True,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a finished DIR.")] = False,
     json_file: options.Json = None,
+    budget: Annotated[
+        str, typer.Option(help="Time that auto may take to choose: 90s, 10m, 1h.", metavar="TIME")
+    ] = "10m",
     select_with: Annotated[
         Path | None,
         typer.Option(
@@ -81,11 +87,14 @@ def adapt(
             seed=seed,
             cache=cache,
             overwrite=overwrite,
+            budget=options.parse_time(budget),
             progress=progress,
         )
     if json_file is not None:
         write_json(json_file, record)
     _print_corpus(record.corpus, record.truncated)
+    if record.choice is not None:
+        _print_choice(record.choice)
     table = Table("label-free figure", "before", "after")
     for name, description in FIGURES.items():
         if name in record.before:
@@ -95,6 +104,24 @@ def adapt(
         console.say(f"{record.training.trained.steps} steps; weights: {record.training.selection}")
     call = escape(f"SentenceTransformer({str(output)!r})")
     console.out.print(f"Saved. Load it with [bold]{call}[/]; embedlift is not needed for that.")
+
+
+def _print_choice(choice: Any, shown: int = 8) -> None:
+    """Print the best candidates and the plain model, with their evidence, and why the first was chosen."""
+    scores = [-1.0 if math.isnan(score) else score for score in choice.verdict.scores]
+    order = sorted(range(len(scores)), key=lambda row: (row != choice.winner, -scores[row]))
+    rows = order[:shown] if 0 in order[:shown] else [*order[: shown - 1], 0]
+    title = f"the best {shown - 1} of {len(choice.candidates)} candidates and the plain model"
+    table = Table(
+        "candidate", "halves", "grading", "recovery", "uniformity", "score", title=title, title_justify="left"
+    )
+    for row in rows:
+        found, score = choice.evidence[row], scores[row]
+        mark = " <- chosen" if row == choice.winner else " (plain)" if row == 0 else ""
+        figures = [f"{found[name]:.3f}" for name in ("halves", "grading", "recovery", "uniformity")]
+        table.add_row(choice.candidates[row].name + mark, *figures, f"{score:.2f}" if score >= 0 else "other layers")
+    console.out.print(table)
+    console.say(choice.explanation)
 
 
 def _print_corpus(corpus: Any, truncated: int) -> None:

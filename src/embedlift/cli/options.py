@@ -55,3 +55,16 @@ def parse_settings(given: list[str] | None) -> dict[str, Any]:
         except ValueError:
             settings[name] = value  # a word
     return settings
+
+
+def parse_time(text: str) -> float:
+    """Read a time such as ``90s``, ``10m`` or ``1h``, in seconds; a number alone is seconds."""
+    units = {"s": 1, "m": 60, "h": 3600}
+    number, unit = (text[:-1], units[text[-1]]) if text and text[-1] in units else (text, 1)
+    try:
+        seconds = float(number) * unit
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise InputError(f"--budget {text}: write a time such as 90s, 10m or 1h")
+    return seconds

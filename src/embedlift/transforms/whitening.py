@@ -31,7 +31,9 @@ class Whitening(AffineTransform):
         z_{\text{pca}} = \Lambda_K^{-1/2} U_K^\top (x - \mu), \qquad
         z_{\text{zca}} = U_K \Lambda_K^{-1/2} U_K^\top (x - \mu)
 
-    Both give the same cosines. The PCA form has K dimensions; the ZCA form stays in the D dimensions of
+    Both give the same cosines. With an exponent a below 1, :math:`\Lambda_K^{-a/2}` takes the place of
+    :math:`\Lambda_K^{-1/2}`: half-way between the principal components as they are (a = 0) and whitening, loud
+    directions stay louder than faint ones. The PCA form has K dimensions; the ZCA form stays in the D dimensions of
     the input, as near to it as a whitened vector can be.
 
     Directions whose variance is below ``rcond`` times the largest one hold rounding errors only and are
@@ -41,6 +43,7 @@ class Whitening(AffineTransform):
     Args:
         n_components: K, the number of leading directions kept; ``None`` keeps all of them.
         form: ``"pca"`` or ``"zca"``.
+        exponent: a, above 0 and at most 1.
         shrinkage: Between 0 and 1: weight of the sphere :math:`\operatorname{tr}(\Sigma) I / D` mixed
             into the covariance, or ``"oas"`` for the weight that is best for Gaussian data (Chen et al.
             2010, equation 23). Worth its bias when there are few vectors per dimension.
@@ -67,11 +70,13 @@ class Whitening(AffineTransform):
         n_components: int | None = None,
         *,
         form: Literal["pca", "zca"] = "pca",
+        exponent: float = 1.0,
         shrinkage: float | Literal["oas"] = 0.0,
         rcond: float = 1e-9,
     ) -> None:
         self.n_components = n_components
         self.form = form
+        self.exponent = exponent
         self.shrinkage = shrinkage
         self.rcond = rcond
 
@@ -82,7 +87,7 @@ class Whitening(AffineTransform):
         variances, directions = variances[::-1], _fix_signs(vectors.T[::-1])
         kept = self._count_kept(variances, moments)
         directions, loudness = directions[:kept], variances[:kept]
-        weight = directions / np.sqrt(loudness[:, None])
+        weight = directions / loudness[:, None] ** (self.exponent / 2)
         if self.form == "zca":
             weight = directions.T @ weight
         return AffineMap(moments.mean, weight, directions, loudness, effective_rank(variances))
@@ -95,6 +100,8 @@ class Whitening(AffineTransform):
         dimension = len(moments.mean)
         if self.n_components is not None and not 1 <= self.n_components <= dimension:
             raise InputError(f"n_components must be between 1 and the dimension {dimension}, got {self.n_components}")
+        if not 0 < self.exponent <= 1:
+            raise InputError(f"exponent must be above 0 and at most 1, got {self.exponent}")
         if not 0 <= self.rcond < 1:
             raise InputError(f"rcond must be at least 0 and below 1, got {self.rcond}")
 

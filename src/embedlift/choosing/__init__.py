@@ -1,0 +1,1 @@
+"""The choice between ways to adapt a model, made from unlabelled text alone."""

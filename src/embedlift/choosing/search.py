@@ -1,0 +1,179 @@
+"""Unlabelled text and a model -> the choice: one pass over all layers, then every candidate in turn."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from embedlift.choosing.candidates import Candidate, layer_mixes, transforms
+from embedlift.choosing.choice import Choice, choose
+from embedlift.choosing.evidence import Evidence, gather
+from embedlift.choosing.probes import FEWEST_WORDS, Probes, make_probes
+from embedlift.choosing.states import States, StatesEncoder, joined, mixable_layers
+from embedlift.encoder import Encoder
+from embedlift.errors import InputError
+from embedlift.functional.moments import Moments
+from embedlift.layers import pooling_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from embedlift.encoder import Progress
+
+#: Texts that are looked at, and sentences that are altered, at most; and the fewest for a choice.
+MOST_TEXTS, MOST_ANCHORS, FEWEST_ANCHORS = 10_000, 1000, 100
+
+#: Seconds that the choice may take, unless told otherwise.
+BUDGET = 600.0
+
+#: Share of the budget that the pass over the text may take.
+_PASS_SHARE = 0.7
+
+_CHUNK = 500
+
+
+def decide(
+    encoder: Encoder, texts: Sequence[str], *, seed: int, budget: float, progress: Progress | None = None
+) -> tuple[Choice, Encoder, Any]:
+    """Return the choice, the encoder with the chosen pooling, and the chosen transform, unfitted (None for none)."""
+    choice = search(encoder, texts, seed=seed, budget=budget, progress=progress)
+    chosen = choice.chosen
+    pooled = Encoder(encoder.model, pooling=chosen.pooling, batch_tokens=encoder.batch_tokens, long=encoder.long)
+    make = transforms(pooled.dimension)[chosen.transform]
+    return choice, pooled, None if make is None else make()
+
+
+def search(
+    encoder: Encoder,
+    texts: Sequence[str],
+    *,
+    seed: int,
+    budget: float,
+    progress: Progress | None = None,
+) -> Choice:
+    """Choose how to adapt a model to ``texts``, which carry no labels.
+
+    The same arguments give the same choice, unless the budget ends the pass over the text early (a warning says so).
+
+    Args:
+        encoder: The model as it is.
+        texts: Distinct texts.
+        seed: Of the sample and of what is altered.
+        budget: Seconds.
+        progress: Called with (texts done, texts to encode).
+
+    Raises:
+        InputError: If there are too few texts with enough words.
+    """
+    sample = _sample(list(texts), MOST_TEXTS, seed)
+    probes = make_probes(sample, MOST_ANCHORS, seed)
+    if len(probes.anchors) < FEWEST_ANCHORS:
+        raise InputError(
+            f"--method auto needs {FEWEST_ANCHORS} texts of at least {FEWEST_WORDS} different words to choose, and the "
+            f"corpus has {len(probes.anchors)}: give more text, or name a method, such as --method whitening"
+        )
+    sample, probes = _altered_first(sample, probes)
+    layers = mixable_layers(encoder.model)
+    mixes = layer_mixes(layers, own_is_mean=pooling_of(encoder.model) == "mean" and len(encoder.model) <= 3)
+    kept = tuple(sorted({state for mix in mixes if mix is not None for state in mix}))
+    states, copies = _one_pass(StatesEncoder(encoder, kept), sample, probes, budget, progress)
+    evidence: dict[Candidate, Evidence] = {}
+    for mix, pooling in mixes.items():
+        evidence |= weigh(states, copies, probes, mix, pooling, seed)
+    return choose(list(evidence), evidence, seed)
+
+
+def weigh(
+    states: States,
+    copies: dict[str, States],
+    probes: Probes,
+    mix: tuple[int, ...] | None,
+    pooling: str | None,
+    seed: int,
+) -> dict[Candidate, Evidence]:
+    """Return the evidence for each transform of the vectors of one layer mix.
+
+    Args:
+        states: Of the texts; those of the altered sentences are at ``probes.anchors``.
+        copies: States of the altered copies by name.
+        probes: The altered copies.
+        mix: The layers.
+        pooling: Their name.
+        seed: Of the evidence.
+    """
+    vectors = states.vectors(mix)
+    moments = Moments.of(vectors)
+    altered = {name: found.vectors(mix) for name, found in copies.items()}
+    found = {}
+    for name, make in transforms(vectors.shape[1]).items():
+        mapped = (lambda x: x) if make is None else _fitted(make(), moments).transform
+        found[Candidate(pooling, mix, name)] = gather(
+            mapped(vectors[probes.anchors]), {kind: mapped(x) for kind, x in altered.items()}, probes.deletion, seed
+        )
+    return found
+
+
+def _fitted(transform: Any, moments: Moments) -> Any:
+    """Fit an affine transform on moments that are known, once for all transforms of the same vectors."""
+    transform.moments_ = moments
+    transform.n_features_in_ = len(moments.mean)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".* vectors span only .* directions")  # OAS makes up for it
+        transform.to_dense()
+    return transform
+
+
+def _sample(texts: list[str], most: int, seed: int) -> list[str]:
+    rows = np.random.default_rng(seed).permutation(len(texts))[:most]
+    return [texts[row] for row in rows]
+
+
+def _altered_first(sample: list[str], probes: Probes) -> tuple[list[str], Probes]:
+    """Put the sentences that were altered before the others."""
+    others = np.setdiff1d(np.arange(len(sample)), probes.anchors)
+    ordered = [sample[row] for row in (*probes.anchors, *others)]
+    return ordered, replace(probes, anchors=np.arange(len(probes.anchors)))
+
+
+def _one_pass(
+    encoder: StatesEncoder,
+    sample: list[str],
+    probes: Probes,
+    budget: float,
+    progress: Progress | None,
+) -> tuple[States, dict[str, States]]:
+    """Encode the copies and the altered sentences, which come first, then as many of the texts as the budget allows."""
+    started = time.monotonic()
+    copies = probes.copies()
+    total = len(sample) + sum(map(len, copies.values()))
+    done = 0
+
+    def encode(texts: list[str]) -> States:
+        nonlocal done
+        parts = []
+        for start in range(0, len(texts), _CHUNK):
+            parts.append(encoder.encode(texts[start : start + _CHUNK]))
+            done += len(texts[start : start + _CHUNK])
+            if progress is not None:
+                progress(done, total)
+        return joined(parts)
+
+    altered = {name: encode(group) for name, group in copies.items()}
+    needed = len(probes.anchors)
+    parts = [encode(sample[:needed])]
+    for start in range(needed, len(sample), _CHUNK):
+        if time.monotonic() - started > _PASS_SHARE * budget:
+            warnings.warn(
+                f"the budget of {budget:.0f} s ended the pass over the text after {done} of {total} texts: the choice "
+                "rests on those, and another run may read more or fewer",
+                stacklevel=2,
+            )
+            break
+        parts.append(encode(sample[start : start + _CHUNK]))
+    if progress is not None:
+        progress(total, total)
+    return joined(parts), altered

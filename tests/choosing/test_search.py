@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+from conftest import sentences
+
+from embedlift.choosing.search import decide, search
+from embedlift.encoder import Encoder
+from embedlift.errors import InputError
+
+CORPUS = sentences(260)
+
+
+def test_the_same_call_gives_the_same_choice_with_every_candidate(tiny_bert):
+    first, again = (search(Encoder(tiny_bert), CORPUS, seed=1, budget=600).as_dict() for _ in range(2))
+    assert first == again
+    assert first["sentences"] > 200
+    assert first["candidates"][0]["candidate"] == "own pooling, none"
+    assert {"mean:0", "mean:1", "mean:0,1", "mean:0,2", None} <= {row["pooling"] for row in first["candidates"]}
+
+
+def test_what_is_decided_can_be_fitted(tiny_llama):
+    choice, encoder, transform = decide(Encoder(tiny_llama), CORPUS, seed=0, budget=600)
+    expected = Encoder(tiny_llama, pooling=choice.chosen.pooling).encode(CORPUS)
+    np.testing.assert_allclose(encoder.encode(CORPUS), expected, atol=1e-5)
+    assert (transform is None) == (choice.chosen.transform == "none")
+
+
+def test_progress_reaches_its_end(tiny_bert):
+    calls = []
+    search(Encoder(tiny_bert), CORPUS, seed=0, budget=600, progress=lambda *counts: calls.append(counts))
+    assert calls[-1][0] == calls[-1][1]
+    assert [done for done, _ in calls] == sorted(done for done, _ in calls)
+
+
+def test_too_little_text_is_refused_with_what_to_do(tiny_bert):
+    with pytest.raises(InputError, match=r"needs 100 texts .* the corpus has \d+: give more text, or name a method"):
+        search(Encoder(tiny_bert), CORPUS[:60], seed=0, budget=600)
+
+
+def test_a_small_budget_ends_the_pass_and_says_so(tiny_bert):
+    with pytest.warns(UserWarning, match=r"the budget of 0 s ended the pass over the text after \d+ of \d+ texts"):
+        choice = search(Encoder(tiny_bert), sentences(1700), seed=0, budget=1e-6)
+    assert choice.sentences == 1000
