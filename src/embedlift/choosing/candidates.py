@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from embedlift.transforms import Centering, Whitening
@@ -48,7 +49,7 @@ def layer_mixes(layers: int, *, own_is_mean: bool) -> dict[tuple[int, ...] | Non
     while len(singles) > _MOST_LAYERS:
         middle = singles[3:-3]
         singles = singles[:3] + middle[1::2] + singles[-3:]
-    sets = [(state,) for state in singles]
+    sets: list[tuple[int, ...]] = [(state,) for state in singles]
     sets += [(0, 1), (0, 1, 2), (0, last), (1, last), (last - 1, last)]
     mixes: dict[tuple[int, ...] | None, str | None] = {None: None}
     for states in sets:
@@ -62,12 +63,10 @@ def transforms(dimension: int) -> dict[str, Callable[[], Any] | None]:
     """Return what may follow vectors of ``dimension`` dimensions: name -> maker of an unfitted transform, or None."""
     found: dict[str, Callable[[], Any] | None] = {"none": None, "center": Centering}
     for exponent in (0.5, 0.75, 1.0):
-        found[f"whitening exponent={exponent:g}"] = lambda exponent=exponent: Whitening(
-            exponent=exponent, shrinkage="oas"
-        )
+        found[f"whitening exponent={exponent:g}"] = partial(Whitening, exponent=exponent, shrinkage="oas")
     for kept in _DIMENSIONS:
         if kept <= 0.75 * dimension:
-            found[f"whitening dim={kept}"] = lambda kept=kept: Whitening(kept, shrinkage="oas")
+            found[f"whitening dim={kept}"] = partial(Whitening, kept, shrinkage="oas")
     return found
 
 

@@ -39,11 +39,11 @@ class States:
     own: NDArray[np.float32]
     normalised: bool
 
-    def vectors(self, mix: tuple[int, ...] | None) -> NDArray[np.float32]:
+    def vectors(self, mix: tuple[int, ...] | None) -> NDArray[np.floating]:
         """Return the vectors of a layer mix, or the model's own for None, shape (N, D)."""
         if mix is None:
             return self.own
-        vectors = sum(self.pooled[state] for state in mix) / np.float32(len(mix))
+        vectors: NDArray[np.float32] = np.mean([self.pooled[state] for state in mix], axis=0, dtype=np.float32)
         return unit_rows(vectors) if self.normalised else vectors
 
 
