@@ -73,16 +73,8 @@ def save_tiny(folder, kind: str, **config):
         config_class, model_class = (BertConfig, BertModel) if kind == "bert" else (RobertaConfig, RobertaModel)
         if kind == "roberta":
             sizes["pad_token_id"] = 0
-    model = model_class(
-        config_class(
-            vocab_size=len(tokenizer),
-            hidden_size=32,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            intermediate_size=64,
-            **(sizes | config),
-        )
-    )
+    sizes |= {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+    model = model_class(config_class(vocab_size=len(tokenizer), **(sizes | config)))
     with torch.no_grad():  # spread out, so that layers and positions matter, and no two layers share a null direction
         for parameter in model.parameters():
             if parameter.dim() > 1:
