@@ -56,7 +56,8 @@ def print_cases(cases: list[Case]) -> None:
         chosen = "keep the model" if choice.winner == 0 else choice.chosen.name
         print(
             f"| {case.model} | {case.task} | {case.truth[0]:.1f} | {case.truth.max():.1f} | {chosen} | "
-            f"{case.truth[choice.winner]:.1f} | {regret(case, choice.winner):.1f} | {choice.certainty:.2f} |"
+            f"{case.truth[choice.winner]:.1f} | {regret(case, choice.winner):.1f} | {choice.certainty:.2f} | "
+            f"{choice.verdict.halves[None]:.3f}, {choice.verdict.halves[0,]:.3f} |"
         )
 
 
