@@ -21,6 +21,7 @@ from material import corpus, describe, line, scores, table_head, trained
 from embedlift.encoder import Encoder
 from embedlift.evaluation import sts
 from embedlift.functional import isotropy
+from embedlift.training.selection import ShortenedCopies
 
 TASKS = ("STS-B", "STS13")
 
@@ -73,6 +74,7 @@ def main() -> None:
     print(table_head(TASKS))
     print(line("start", [scores(start, tasks)]), flush=True)
     sample = list(dict.fromkeys(texts))[:1000]
+    copies = ShortenedCopies(sample, 0)
     results: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in RUNS}
     for seed in given.seeds:
         for name, (method, changed) in RUNS.items():
@@ -82,7 +84,8 @@ def main() -> None:
             encoder = Encoder(trained(given.model, texts, output, **options))
             results[name][seed] = {
                 "scores": scores(encoder, tasks),
-                "label_free": isotropy.summary(encoder.encode(sample), 0),
+                "label_free": isotropy.summary(encoder.encode(sample), 0)
+                | {"recovery": float(copies.recovery(encoder).mean())},
             }
             print(line(f"{name}, seed {seed}", [results[name][seed]["scores"]]), flush=True)
     for name, runs in results.items():

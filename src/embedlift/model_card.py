@@ -100,7 +100,9 @@ def _training_section(training: dict[str, Any] | None) -> str:
     if losses:
         lines.append(f"- Contrastive loss: {losses[0]:.4g} at first, {losses[-1]:.4g} at the end.")
     if training["collapsed"] is not None:
-        lines.append(f"- **Training collapsed ({training['collapsed']}): these are the weights of the start model.**")
+        lines.append(
+            f"- **Training made the model worse ({training['collapsed']}): these are the weights of the start model.**"
+        )
     return "## Training\n\n" + "\n".join(lines) + "\n\n"
 
 

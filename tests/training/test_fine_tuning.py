@@ -56,7 +56,7 @@ def test_a_collapse_is_noticed_and_the_start_model_kept(tiny_bert, tmp_path):
         record = train(tiny_bert, lr=30.0, epochs=3, output=tmp_path / "out")
     assert distance(record.model.encode(CORPUS), start) < 1e-6
     assert record.after == record.before
-    assert "Training collapsed" in (tmp_path / "out" / "README.md").read_text()
+    assert "Training made the model worse" in (tmp_path / "out" / "README.md").read_text()
     write_json(tmp_path / "j.json", record)
     assert json.loads((tmp_path / "j.json").read_text())["training"]["collapsed"]
 

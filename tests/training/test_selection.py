@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
+from conftest import sentences
 
 from embedlift.errors import InputError
-from embedlift.training.selection import collapse, dev_score, figures
+from embedlift.training.selection import ShortenedCopies, collapse, dev_score, figures, loss
 
 
 def vectors(seed=0, shape=(400, 32)):
@@ -47,6 +48,36 @@ class Fixed:
 
     def encode(self, texts, progress=None):
         return np.array([self.by_text[text] for text in texts], dtype=np.float32)
+
+
+class BagOfWords:
+    """Each word has its place in a random space, and noise drowns what is said."""
+
+    def __init__(self, noise):
+        self.noise, self.words = noise, {}
+        self.random = np.random.default_rng(1)
+
+    def encode(self, texts, progress=None):
+        for word in {word for text in texts for word in text.split()}:
+            self.words.setdefault(word, self.random.normal(size=64))
+        sums = np.array([sum(self.words[word] for word in text.split()) for text in texts])
+        return (sums + self.noise * self.random.normal(size=sums.shape)).astype(np.float32)
+
+
+def test_a_model_that_loses_its_sentences_is_noticed():
+    copies = ShortenedCopies(sentences(300), 0)
+    assert len(copies.sentences) == 200
+    clear, noisy = (copies.recovery(BagOfWords(noise)) for noise in (0.0, 10.0))
+    assert loss(clear, noisy).startswith(
+        "sentences and their shortened copies find each other less well (typical rank 1"
+    )
+    assert loss(noisy, clear) is None
+    assert loss(clear, clear) is None
+
+
+def test_few_sentences_tell_nothing():
+    copies = ShortenedCopies(sentences(300)[:15], 0)
+    assert loss(*(copies.recovery(BagOfWords(noise)) for noise in (0.0, 10.0))) is None
 
 
 def test_score_on_labelled_pairs(tmp_path):

@@ -76,13 +76,24 @@ def gather(
     n = len(sentences)
     own = np.arange(n)
     halves = [known_item_ranks(copies[a], copies[b], own) for a, b in (("odd", "even"), ("even", "odd"))]
-    found = [known_item_ranks(copies["deleted"], sentences, own), known_item_ranks(sentences, copies["deleted"], own)]
     others = (own + np.random.default_rng(seed).integers(1, n, size=n)) % n
     cosines = [paired_cosine(sentences, copies["deleted"]), paired_cosine(sentences, sentences[others])]
     return Evidence(
         halves=np.mean([1.0 / ranks for ranks in halves], axis=0),
-        recovery=-np.mean([np.log(ranks) for ranks in found], axis=0),
+        recovery=recovery(sentences, copies["deleted"]),
         cosines=np.concatenate(cosines).astype(np.float64),
         deletion=np.concatenate([deletion, np.ones(n)]),
         uniformity=-uniformity(sentences, pairs=_PAIRS, seed=seed),
     )
+
+
+def recovery(sentences: NDArray[np.floating], shortened: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return how well each sentence and its shortened copy find each other among all: minus the mean log rank, (n,).
+
+    Args:
+        sentences: Shape (n, D).
+        shortened: Of their copies, shape (n, D).
+    """
+    own = np.arange(len(sentences))
+    found = [known_item_ranks(shortened, sentences, own), known_item_ranks(sentences, shortened, own)]
+    return -np.mean([np.log(ranks) for ranks in found], axis=0)

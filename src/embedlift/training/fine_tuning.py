@@ -18,7 +18,7 @@ from embedlift.training.batches import Batches
 from embedlift.training.checkpoints import CheckpointFolder
 from embedlift.training.guidance import SelfGuidedObjective
 from embedlift.training.pairs import read_text_pairs
-from embedlift.training.selection import collapse, dev_score, figures
+from embedlift.training.selection import ShortenedCopies, collapse, dev_score, figures, loss
 from embedlift.training.trainer import Trained, train
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Outcome:
         before: Label-free figures of a fixed sample of the corpus before.
         after: The same after.
         truncated: Texts that were cut while training.
-        collapsed: How the model collapsed, or None; then the start model was kept.
+        collapsed: How the model collapsed or got worse, or None; then the start model was kept.
         selection: How the weights were chosen, in words.
         trained: What happened while training.
     """
@@ -133,7 +133,8 @@ def fine_tune(
     text = _with_tokens(text, tokens)
     batches = Batches(tokens[tokens > 0], settings, seed)
     sample = _sample(text.corpus.texts, seed)
-    before = figures(encoder.encode(sample), seed)
+    before, copies = figures(encoder.encode(sample), seed), ShortenedCopies(sample, seed)
+    recovered = copies.recovery(encoder)
     objective = SelfGuidedObjective(encoder.model, settings, method, seed)
     if settings.gradient_checkpointing:
         _save_memory(objective, on=True)
@@ -152,7 +153,7 @@ def fine_tune(
     if settings.gradient_checkpointing:
         _save_memory(objective, on=False)
     after = figures(encoder.encode(sample), seed)
-    collapsed = collapse(before, after)
+    collapsed = collapse(before, after) or loss(recovered, copies.recovery(encoder))
     _settle(objective, keep=collapsed is None)
     encoder.model.requires_grad_(True)
     if collapsed is not None:
