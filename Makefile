@@ -3,7 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 RUN := HF_HUB_OFFLINE=1 $(VENV)/bin/python
 
-.PHONY: demo test slow lint clean
+# Labelled data and a small BERT for the benchmarks, which are no part of this repository.
+DATA ?= ../shared/data
+BERT ?= ../shared/models/rampart-bert
+BENCH := PYTHONPATH=benchmarks:examples $(RUN) benchmarks
+
+.PHONY: demo test slow bench lint clean
 
 demo: $(VENV)/ready
 	$(RUN) examples/demo.py
@@ -13,6 +18,15 @@ test: lint
 
 slow: $(VENV)/ready
 	$(RUN) -m pytest -m "slow"
+
+# What docs/encoding.md and docs/export.md claim about speed, memory and killed runs, measured again: about an hour.
+bench: $(VENV)/ready
+	for model in $(BERT) packaged:all-minilm-l6-v2; do $(BENCH)/encode_speed.py $$model --data $(DATA) --frontier; done
+	$(BENCH)/encode_memory.py
+	$(BENCH)/kill_and_resume_encode.py 20
+	$(BENCH)/whitening_fit.py
+	$(BENCH)/evaluate_speed.py $(BERT) --data $(DATA)
+	$(BENCH)/export.py --data $(DATA) --bert $(BERT)
 
 lint: $(VENV)/ready
 	$(VENV)/bin/ruff check .
