@@ -5,7 +5,8 @@ pooling may be left out. Transforms are fitted on the text of the seven sets or 
 read STS-B's rows, as in their paper: all of it is transductive, without labels. Each run is kept in --work as soon as
 it is done, so a stopped benchmark goes on with those that are missing; ``tables.json`` there holds all.
 
-Usage: python benchmarks/tables.py --data DIR --work DIR --models M... --methods none@cls whitening@first-last-avg
+Usage: PYTHONPATH=benchmarks python benchmarks/tables.py --data DIR --work DIR
+           --rows MODEL none@cls whitening@first-last-avg --rows packaged:all-minilm-l6-v2 none whitening
            [--seeds 0 1 2] [--fit seven|stsb] [--tuned packaged:all-minilm-l6-v2] [--markdown docs/seven_sets.md]
 """
 
@@ -83,22 +84,21 @@ class Runs:
         return Encoder(str(folder))
 
 
-def rows_of(runs: Runs, models: Sequence[str], methods: Sequence[str], seeds: Sequence[int], tuned: str) -> list[Row]:
-    """Return a row for each model, method and aggregation."""
+def rows_of(runs: Runs, model: str, methods: Sequence[str], seeds: Sequence[int], *, tuned: bool) -> list[Row]:
+    """Return a row for each method of a model, and each aggregation."""
     rows = []
-    for model in models:
-        for text in methods:
-            method, _, pooling = text.partition("@")
-            chosen = seeds[:1] if method in DETERMINISTIC else seeds
-            found = [runs.scores(model, method, pooling or None, seed) for seed in chosen]
-            for how in SHOWN:
-                facts = {
-                    "fitted on": "-" if method == "none" else f"{TEXTS[runs.fitted_on(method)]}, transductive",
-                    "aggregation": how,
-                    "source": f"here, {len(chosen)} seed{'s' * (len(chosen) > 1)}",
-                }
-                label = f"{Path(model).name}{', tuned with labels' * (model == tuned)}: {text}"
-                rows.append(Row(label, facts, with_average(SEVEN, [scores[how] for scores in found])))
+    for text in methods:
+        method, _, pooling = text.partition("@")
+        chosen = seeds[:1] if method in DETERMINISTIC else seeds
+        found = [runs.scores(model, method, pooling or None, seed) for seed in chosen]
+        for how in SHOWN:
+            facts = {
+                "fitted on": "-" if method == "none" else f"{TEXTS[runs.fitted_on(method)]}, transductive",
+                "aggregation": how,
+                "source": f"here, {len(chosen)} seed{'s' * (len(chosen) > 1)}",
+            }
+            label = f"{Path(model).name}{', tuned with labels' * tuned}: {text}"
+            rows.append(Row(label, facts, with_average(SEVEN, [scores[how] for scores in found])))
     return rows
 
 
@@ -127,15 +127,17 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--models", nargs="+", required=True)
-    parser.add_argument("--methods", nargs="+", required=True)
+    parser.add_argument("--rows", nargs="+", action="append", required=True, metavar=("MODEL", "METHOD"))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--fit", choices=("seven", "stsb"), default="seven")
     parser.add_argument("--tuned", default="packaged:all-minilm-l6-v2", help="a model to mark as tuned with labels")
     parser.add_argument("--markdown", type=Path, help="page to write the tables to")
     given = parser.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
-    ours = rows_of(Runs(given.data, given.work, given.fit), given.models, given.methods, given.seeds, given.tuned)
+    runs = Runs(given.data, given.work, given.fit)
+    ours = []
+    for model, *methods in given.rows:
+        ours += rows_of(runs, model, methods, given.seeds, tuned=model == given.tuned)
     report = Report(given.work / "tables.json")
     for how in SHOWN:
         chosen = [row for row in [*published_rows(PUBLISHED), *ours] if row.facts["aggregation"] == how]

@@ -43,7 +43,8 @@ def test_the_saved_model_is_the_returned_model(folder, tmp_path, method):
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     saved = SentenceTransformer(str(tmp_path / "out"))
     assert distance(saved.encode(NEW), record.model.encode(NEW)) < 1e-6
-    assert distance(Encoder(tmp_path / "out").encode(NEW), saved.encode(NEW)) < 1e-5
+    # Other batches round otherwise, and full whitening lifts the faintest direction: see docs/encoding.md.
+    assert distance(Encoder(tmp_path / "out").encode(NEW), saved.encode(NEW)) < 3e-5
     assert len(saved) == 2 + {"center": 1, "whitening": 1, "flow": 19, "none": 0}[method]
 
 
@@ -244,7 +245,7 @@ BAD = [
     (["same", "same", "same"], {}, "at least 2 vectors, got n_samples = 1"),
     (["Word", "word", "WORD"], {}, "all 3 vectors are identical"),
     (["a", None], {}, r"corpus\[1\] is None"),
-    (CORPUS, {"method": "pca"}, "unknown method 'pca': choose one of none, center, flow, whitening"),
+    (CORPUS, {"method": "pca"}, "unknown method 'pca': choose one of none, auto, center, flow, whitening"),
     (CORPUS, {"method": "center", "dim": 3}, "--dim is not for center"),
     (CORPUS, {"dim": 0}, "--dim must be between 1 and the model's 32 dimensions, got 0"),
     (CORPUS, {"dim": 33}, "--dim must be between 1 and the model's 32 dimensions, got 33"),
