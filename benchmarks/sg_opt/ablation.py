@@ -5,7 +5,8 @@ save time the learning rate is three times the paper's, so that a quarter of an 
 head has 1,024 dimensions, unless the run is about them. Runs are kept in --work, so a stopped benchmark goes on with
 those that are missing.
 
-Usage: python benchmarks/sg_opt/ablation.py MODEL --data DIR --work DIR [--steps 250] [--seeds 0 1] [--json FILE]
+Usage: python benchmarks/sg_opt/ablation.py MODEL --data DIR --work DIR [--steps 250] [--seeds 0 1] [--layers K]
+           [--only NAME...] [--json FILE]
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any
 import torch
 from material import corpus, describe, line, scores, table_head, trained
 
+from embedlift.adaptation import run
+from embedlift.cache import CachedEncoder
 from embedlift.encoder import Encoder
 from embedlift.evaluation import sts
 from embedlift.functional import isotropy
@@ -65,6 +68,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=250)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
     parser.add_argument("--layers", type=int, help="keep only the first K layers of the model")
+    parser.add_argument("--only", nargs="+", choices=RUNS, default=list(RUNS), metavar="NAME", help="these runs")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     texts = corpus(given.data)
@@ -73,11 +77,16 @@ def main() -> None:
     print(f"{describe()}; {given.model}, {given.steps} steps of 16 sentences of STS-B; last step, no labels used")
     print(table_head(TASKS))
     print(line("start", [scores(start, tasks)]), flush=True)
+    for method in ("none", "whitening"):
+        own = [text for task in tasks for text in task.texts()]
+        adapted = run(given.model, own, method=method, pooling="mean", layers=given.layers)
+        print(line(f"start, mean, {method}", [scores(CachedEncoder(Encoder(adapted.model)), tasks)]), flush=True)
     sample = list(dict.fromkeys(texts))[:1000]
     copies = ShortenedCopies(sample, 0)
-    results: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in RUNS}
+    results: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in given.only}
     for seed in given.seeds:
-        for name, (method, changed) in RUNS.items():
+        for name in given.only:
+            method, changed = RUNS[name]
             output = given.work / f"{name.replace(' ', '_').replace(':', '').replace(',', '')}-{seed}"
             settings = settings_of(changed, start.model[0].model.config.num_hidden_layers, given.steps)
             options = {"layers": given.layers, "method": method, "settings": settings, "seed": seed}
