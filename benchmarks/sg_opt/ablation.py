@@ -3,7 +3,8 @@
 Every run has the same number of steps on sentences of STS-B, unlabelled; the weights of the last step are kept. To
 save time the learning rate is three times the paper's, so that a quarter of an epoch gets somewhere, and the projection
 head has 1,024 dimensions, unless the run is about them. Runs are kept in --work, so a stopped benchmark goes on with
-those that are missing. The mean over tokens of the start, raw and whitened on the sets' own sentences, is the yardstick.
+those that are missing. The mean over tokens of the start, raw and
+whitened on the sets' own sentences, is the yardstick.
 
 Usage: python benchmarks/sg_opt/ablation.py MODEL --data DIR --work DIR [--steps 250] [--seeds 0 1] [--layers K]
            [--only NAME...] [--json FILE]
