@@ -161,7 +161,7 @@ def compare_memory(model: str, corpus: str, size: int) -> None:
         command = [sys.executable, __file__, model, corpus, "memory", str(size), which]
         variables = {**os.environ, "OMP_NUM_THREADS": "1"}
         used[which] = float(subprocess.run(command, env=variables, check=True, stdout=subprocess.PIPE).stdout)
-    print(f"  peak memory: product {used['product']:.0f} MB, plain {used['plain']:.0f} MB")
+    print(f"B = {size}: peak memory: product {used['product']:.0f} MB, plain {used['plain']:.0f} MB")
 
 
 _REST = ("tokens", "regulariser and clipping", "optimiser")
@@ -177,9 +177,10 @@ def main(model: str, corpus: str, arguments: list[str]) -> None:
         return
     rounds = int(arguments[0]) if arguments else 5
     print(f"{describe()}; medians of {rounds}")
+    for size in SIZES:  # memory first: a child starts with the peak of its parent
+        compare_memory(model, corpus, size)
     for size in SIZES:
         compare(model, texts, size, rounds)
-        compare_memory(model, corpus, size)
 
 
 if __name__ == "__main__":
