@@ -6,7 +6,7 @@ read STS-B's rows, as in their paper: all of it is transductive, without labels.
 it is done, so a stopped benchmark goes on with those that are missing; ``tables.json`` there holds all.
 
 Usage: PYTHONPATH=benchmarks python benchmarks/tables.py --data DIR --work DIR
-           --rows MODEL none@cls whitening@first-last-avg --rows packaged:all-minilm-l6-v2 none whitening
+           --models M... --methods none@cls whitening@first-last-avg [--rows packaged:all-minilm-l6-v2 none whitening]
            [--seeds 0 1 2] [--fit seven|stsb] [--tuned packaged:all-minilm-l6-v2] [--markdown docs/seven_sets.md]
 """
 
@@ -127,7 +127,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--rows", nargs="+", action="append", required=True, metavar=("MODEL", "METHOD"))
+    parser.add_argument("--models", nargs="+", default=[])
+    parser.add_argument("--methods", nargs="+", default=[], help="of every model of --models")
+    parser.add_argument("--rows", nargs="+", action="append", default=[], metavar=("MODEL", "METHOD"))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--fit", choices=("seven", "stsb"), default="seven")
     parser.add_argument("--tuned", default="packaged:all-minilm-l6-v2", help="a model to mark as tuned with labels")
@@ -136,7 +138,7 @@ def main() -> None:
     given.work.mkdir(parents=True, exist_ok=True)
     runs = Runs(given.data, given.work, given.fit)
     ours = []
-    for model, *methods in given.rows:
+    for model, *methods in [*([model, *given.methods] for model in given.models), *given.rows]:
         ours += rows_of(runs, model, methods, given.seeds, tuned=model == given.tuned)
     report = Report(given.work / "tables.json")
     for how in SHOWN:

@@ -68,3 +68,21 @@ def test_bad_names(tiny_bert):
         assessment.evaluate([tiny_bert, str(tiny_bert)], [TASK])
     with pytest.raises(InputError, match="the baseline 'x' is none of the models"):
         assessment.evaluate([tiny_bert], [TASK], baseline="x")
+
+
+def test_texts_without_numbers_are_named_and_encoded_alone_once_more(monkeypatch, tiny_bert):
+    """As float16 does when activations overflow."""
+    encode = assessment.CachedEncoder.encode
+
+    def broken(self, texts, **options):
+        vectors = encode(self, texts, **options)
+        vectors[[texts.index(TEXTS[3]), texts.index(TEXTS[45])]] = np.nan
+        return vectors
+
+    whole = assessment.evaluate([tiny_bert], [TASK])
+    monkeypatch.setattr(assessment.CachedEncoder, "encode", broken)
+    with pytest.warns(UserWarning, match="2 of 80 texts had NaN or infinity.*2 of them are finite") as caught:
+        mended = assessment.evaluate([tiny_bert], [TASK])
+    assert repr(TEXTS[3][:60]) in str(caught[0].message)
+    assert mended.scores[0].score == pytest.approx(whole.scores[0].score)
+    assert mended.scores[0].note is None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from embedlift.cache import CachedEncoder
 from embedlift.encoder import Encoder
@@ -18,11 +21,12 @@ from embedlift.record import library_versions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
     from sentence_transformers import SentenceTransformer
 
     from embedlift.encoder import Progress
     from embedlift.evaluation.contamination import Contamination
-    from embedlift.evaluation.tasks import Task
+    from embedlift.evaluation.tasks import Encodes, Task
 
 
 @dataclass(frozen=True)
@@ -75,15 +79,40 @@ def evaluate(
     scores: list[results.Score] = []
     seen: dict[str, list[Contamination]] = {}
     for name, model in zip(names, models, strict=True):
-        loaded = Encoder(model, prompt=prompt, **encoder)
+        options = {"prompt": prompt, **encoder}
+        loaded = Encoder(model, **options)
         own = tasks if prompt else [_with_prompts(task, loaded) for task in tasks]
-        found = score(CachedEncoder(loaded) if cache else loaded, name, own, seed=seed, progress=progress)
+        vectors = _Retrying(CachedEncoder(loaded) if cache else loaded, model, options)
+        found = score(vectors, name, own, seed=seed, progress=progress)
         fitted_on = contamination.read(Path(name)) if isinstance(model, str | Path) else None
         if fitted_on is not None:
             seen[name] = [contamination.examine(task, fitted_on) for task in tasks]
             found = contamination.labelled(found, seen[name])
         scores += found
     return Assessment(scores, compare(_headlines(scores), baseline), seen)
+
+
+class _Retrying:
+    """Encodes texts whose vectors are no numbers once more, alone and in float32, and says which they were."""
+
+    def __init__(self, encoder: Encodes, model: Any, options: dict[str, Any]) -> None:
+        self._encoder, self._model, self._options = encoder, model, options
+
+    def encode(self, texts: Sequence[str], *, progress: Progress | None = None) -> NDArray[np.float32]:
+        """Return the vectors of ``texts``, shape (N, D)."""
+        vectors = self._encoder.encode(texts, progress=progress)
+        rows = np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist()
+        if rows:
+            alone = Encoder(self._model, **self._options | {"dtype": "float32"})
+            vectors[rows] = [alone.encode([texts[row]])[0] for row in rows]
+            mended = int(np.isfinite(vectors[rows]).all(axis=1).sum())
+            shown = ", ".join(repr(texts[row][:60]) for row in rows[:3])
+            warnings.warn(
+                f"{len(rows)} of {len(texts)} texts had NaN or infinity in their vectors ({shown}"
+                f"{', ...' if len(rows) > 3 else ''}); encoded alone in float32, {mended} of them are finite",
+                stacklevel=2,
+            )
+        return vectors
 
 
 def _headlines(scores: Sequence[results.Score]) -> list[results.Score]:
