@@ -22,6 +22,7 @@ from embedlift.errors import InputError
 from embedlift.evaluation import contamination
 from embedlift.files import PartialFolder, check_folder
 from embedlift.functional import isotropy
+from embedlift.functional.sampling import sample_places
 from embedlift.layers import pooling_of, with_modules
 from embedlift.model_card import write_model_card
 from embedlift.modules import as_modules, bundle_sources
@@ -303,10 +304,9 @@ def _encode(
 
 
 def _sample(vectors: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
-    if len(vectors) <= _FIGURES_SAMPLE:
+    if len(vectors) <= _FIGURES_SAMPLE:  # without a copy
         return np.asarray(vectors)
-    rows = np.random.default_rng(seed).choice(len(vectors), _FIGURES_SAMPLE, replace=False)
-    return np.asarray(vectors[np.sort(rows)])
+    return np.asarray(vectors[sample_places(len(vectors), _FIGURES_SAMPLE, seed)])
 
 
 def _save(record: Adaptation, work: PartialFolder) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from embedlift._version import __version__
 from embedlift.errors import InputError
-from embedlift.files import PartialFolder, written_whole
+from embedlift.files import Mark, PartialFolder, written_whole
 from embedlift.inputs import Survey, find_inputs, survey
 from embedlift.journal import Journal
 from embedlift.transforms.rows import finite_chunks
@@ -102,7 +102,7 @@ def encode_files(
         "shard_rows": shard_rows,
         "embedlift": __version__,
     }
-    mark = None if shard_rows is None else MANIFEST
+    mark = None if shard_rows is None else Mark(MANIFEST, "a folder of vectors")
     work = PartialFolder(target, settings, overwrite=overwrite, mark=mark)
     try:
         run = _Run(encoder, files, work.path, shard_rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from embedlift.errors import InputError
 
@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _SETTINGS = "embedlift-settings.json"
+
+
+class Mark(NamedTuple):
+    """The file by which a folder is known as something of a kind, and may be replaced; and the kind in words."""
+
+    file: str
+    kind: str
+
+
+SAVED_MODEL = Mark("modules.json", "a saved model")
 
 
 @contextmanager
@@ -39,7 +49,7 @@ class PartialFolder:
         output: The folder that the finished work becomes, or the file.
         settings: JSON-able settings that decide the result.
         overwrite: Whether a finished ``output`` may be replaced.
-        mark: File that every finished ``output`` of this kind holds, so that no other folder is ever replaced;
+        mark: Of every finished ``output`` of this kind, so that no other folder is ever replaced;
             None if the output is a file, which may be replaced.
 
     Raises:
@@ -53,7 +63,7 @@ class PartialFolder:
         settings: Mapping[str, Any],
         *,
         overwrite: bool = False,
-        mark: str | None = "modules.json",
+        mark: Mark | None = SAVED_MODEL,
     ) -> None:
         output = output.resolve()  # "." has no name that could be changed
         self.output = output
@@ -108,8 +118,8 @@ def _check_file(output: Path) -> None:
         raise InputError(f"{output} is a folder: give the name of a file")
 
 
-def check_folder(output: Path, mark: str = "modules.json", *, overwrite: bool) -> None:
-    """Refuse an ``output`` that exists, unless it may be replaced: it holds the file ``mark``, as a saved model does.
+def check_folder(output: Path, mark: Mark = SAVED_MODEL, *, overwrite: bool) -> None:
+    """Refuse an ``output`` that exists, unless it may be replaced: it bears the ``mark``.
 
     Raises:
         InputError: If it may not be replaced.
@@ -120,19 +130,20 @@ def check_folder(output: Path, mark: str = "modules.json", *, overwrite: bool) -
         return
     if not overwrite:
         raise InputError(f"{output} exists already: pass --overwrite to replace it, or choose another output")
-    if not (output / mark).exists():
-        kind = "a folder of vectors" if mark == "_manifest.json" else "a saved model"
-        raise InputError(f"{output} is not {kind} (no {mark}), so it is not overwritten: choose another output")
+    if not (output / mark.file).exists():
+        raise InputError(
+            f"{output} is not {mark.kind} (no {mark.file}), so it is not overwritten: choose another output"
+        )
 
 
 @contextmanager
-def folder_written_whole(output: Path, *, mark: str, overwrite: bool = False) -> Iterator[Path]:
+def folder_written_whole(output: Path, *, mark: Mark = SAVED_MODEL, overwrite: bool = False) -> Iterator[Path]:
     """Yield a new folder beside ``output``; move it into place if the block succeeds, remove it if it fails.
 
     Args:
         output: The folder.
-        mark: A file by which a folder is known as something of this kind, that may be replaced.
-        overwrite: Whether it may.
+        mark: Of folders that may be replaced.
+        overwrite: Whether they may.
 
     Raises:
         InputError: If ``output`` exists and may not be replaced.

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from embedlift.functional.moments import Moments
 from embedlift.transforms import Centering
 
 
@@ -21,3 +22,8 @@ def test_differences_of_new_vectors_do_not_change():
     fitted = Centering().fit(np.random.default_rng(0).normal(size=(50, 4)) + 3)
     new = np.random.default_rng(1).normal(size=(2, 4))
     np.testing.assert_allclose(np.diff(fitted.transform(new), axis=0), np.diff(new, axis=0))
+
+
+def test_known_moments_are_as_good_as_the_vectors():
+    X = np.random.default_rng(0).normal(size=(50, 4)) + 3
+    np.testing.assert_array_equal(Centering().fit_moments(Moments.of(X)).transform(X), Centering().fit(X).transform(X))

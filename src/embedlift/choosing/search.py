@@ -118,13 +118,9 @@ def weigh(
 
 
 def _fitted(transform: Any, moments: Moments) -> Any:
-    """Fit an affine transform on moments that are known, once for all transforms of the same vectors."""
-    transform.moments_ = moments
-    transform.n_features_in_ = len(moments.mean)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".* vectors span only .* directions")  # OAS makes up for it
-        transform.to_dense()
-    return transform
+        return transform.fit_moments(moments)
 
 
 def _sample(texts: list[str], most: int, seed: int) -> list[str]:

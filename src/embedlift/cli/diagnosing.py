@@ -122,11 +122,9 @@ def _encode(
 
         from embedlift.cache import CachedEncoder
         from embedlift.encoder import Encoder
+        from embedlift.functional.sampling import sample_places
 
-        if len(rows) > sample:
-            rows = [
-                rows[place] for place in sorted(np.random.default_rng(seed).choice(len(rows), sample, replace=False))
-            ]
+        rows = [rows[place] for place in sample_places(len(rows), sample, seed)]
         encoder = Encoder(model, **of_model)
         encodes = CachedEncoder(encoder) if cache else encoder
         vectors = encodes.encode([row.text for row in rows], progress=progress)

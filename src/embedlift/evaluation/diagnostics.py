@@ -23,6 +23,7 @@ from embedlift.functional.cosine_sums import CosineSums
 from embedlift.functional.moments import Moments
 from embedlift.functional.neighbours import AllPairs, scan_all_pairs, skewness
 from embedlift.functional.partition import log_partition, log_partition_isotropy
+from embedlift.functional.sampling import sample_places
 from embedlift.functional.similarity import unit_rows
 from embedlift.transforms.rows import finite_chunks
 
@@ -155,9 +156,7 @@ def _sample(
     vectors: NDArray[Any], texts: Sequence[str] | None, size: int, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return rows, rising, whose vectors are not zero and whose texts, if known, are distinct; and the vectors."""
-    rows = np.arange(len(vectors))
-    if len(rows) > size:
-        rows = np.sort(np.random.default_rng(seed).choice(len(vectors), size, replace=False))
+    rows = sample_places(len(vectors), size, seed)
     if texts is not None:
         rows = np.array(sorted({texts[row]: row for row in rows[::-1]}.values()))  # the first row of each text
     drawn = np.asarray(vectors[rows], dtype=np.float64)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from embedlift.corpus import read_lines
 from embedlift.errors import InputError
 from embedlift.evaluation.bootstrap import average_precision, best_accuracy, roc_auc, sentence_clusters
+from embedlift.evaluation.labelled_lines import read_labelled
 from embedlift.evaluation.scoring import scored, undefined
 from embedlift.functional.similarity import paired_cosine
 
@@ -73,8 +73,7 @@ class PairClassification:
         come from thresholds found anew in each resample. Pairs that share a sentence are drawn together.
         """
         cosines = paired_cosine(vectors.of(self.left), vectors.of(self.right))
-        zeros = vectors.zeros([*self.left, *self.right])
-        aside = f"{zeros} sentence{'s' * (zeros > 1)} with a zero vector, whose cosine counts as 0" if zeros else None
+        aside = vectors.zeros_note([*self.left, *self.right])
         why = self._undefined(cosines)
         if why is not None:
             return undefined(
@@ -166,18 +165,12 @@ def load_task(data: Path, name: str) -> PairClassification:
     if not path.is_file():
         raise InputError(f"{name}: no file {path}")
     left, right, positive = [], [], []
-    for number, line in read_lines(path):
-        columns = line.split("\t")
-        if len(columns) != 3:
-            raise InputError(f"{path}:{number}: {len(columns)} columns where label, sentence, sentence were expected")
-        if columns[0] not in file.positive + file.negative:
-            known = ", ".join(file.positive + file.negative)
-            raise InputError(f"{path}:{number}: the label {columns[0]!r} is none of {known}")
-        if not (columns[1].strip() and columns[2].strip()):
-            raise InputError(f"{path}:{number}: an empty sentence: remove the line")
-        positive.append(columns[0] in file.positive)
-        left.append(columns[1])
-        right.append(columns[2])
+    for label, (one, other), where in read_labelled(path, 2):
+        if label not in file.positive + file.negative:
+            raise InputError(f"{where}: the label {label!r} is none of {', '.join(file.positive + file.negative)}")
+        positive.append(label in file.positive)
+        left.append(one)
+        right.append(other)
     if not left:
         raise InputError(f"{path}: no pairs: the file is empty")
     return PairClassification(name, file.split, left, right, np.array(positive))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import zlib
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embedlift.evaluation.bootstrap import draws, interval
+from embedlift.evaluation.bootstrap import draws, interval, own_seed
 from embedlift.evaluation.results import Score
 
 if TYPE_CHECKING:
@@ -42,9 +41,8 @@ def scored(
         notes: Name of a metric -> its note.
         clusters: Items that are drawn together, see :func:`embedlift.evaluation.bootstrap.draws`.
     """
-    # Its own resamples for each task: two that are equally long have nothing to do with each other.
-    own = zlib.crc32(f"{task.name}:{task.split}".encode())
-    resampled = draws(list(statistics.values()), n, seed=[seed, own], clusters=clusters)
+    own = own_seed(seed, f"{task.name}:{task.split}")
+    resampled = draws(list(statistics.values()), n, seed=own, clusters=clusters)
     once = np.ones((1, n))
     return [
         Score(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from embedlift.corpus import read_lines
 from embedlift.errors import InputError
-from embedlift.evaluation.bootstrap import interval, sentence_clusters
+from embedlift.evaluation.bootstrap import interval, own_seed, sentence_clusters
 from embedlift.evaluation.correlation import Correlation, Similarities, check_metrics, correlate
+from embedlift.evaluation.labelled_lines import read_labelled
 from embedlift.evaluation.results import Score
 from embedlift.evaluation.senteval_text import senteval_text
 
@@ -115,10 +114,9 @@ class Task:
         return rows + self._rows(model, None, whole, of_whole, vectors)
 
     def _correlate(self, pairs: Pairs, similarities: Similarities, seed: int) -> list[Correlation]:
-        # Its own resamples for each file: two that are equally long have nothing to do with each other.
-        own = zlib.crc32(f"{self.name}:{self.split}/{pairs.name}".encode())
+        own = own_seed(seed, f"{self.name}:{self.split}/{pairs.name}")
         clusters = sentence_clusters(pairs.left, pairs.right)
-        return correlate(similarities, pairs.gold, self.metrics, seed=[seed, own], clusters=clusters)
+        return correlate(similarities, pairs.gold, self.metrics, seed=own, clusters=clusters)
 
     def _averages(self, found: list[list[Correlation]]) -> list[Correlation]:
         sizes = np.array([len(pairs.gold) for pairs in self.subsets])
@@ -134,12 +132,11 @@ class Task:
     def _rows(
         self, model: str, subset: str | None, pairs: Pairs, found: list[Correlation], vectors: Vectors
     ) -> list[Score]:
-        zeros = vectors.zeros([*pairs.left, *pairs.right])
-        beside = f"{zeros} sentence{'s' * (zeros > 1)} with a zero vector, whose cosine counts as 0"
+        beside = vectors.zeros_note([*pairs.left, *pairs.right])
         rows = []
         for metric, correlation in zip(self.metrics, found, strict=True):
             defined = bool(np.isfinite(correlation.value))
-            notes = [correlation.note, beside if zeros and metric.startswith("cosine") else None]
+            notes = [correlation.note, beside if metric.startswith("cosine") else None]
             score = Score(
                 model=model,
                 task=self.name,
@@ -260,16 +257,10 @@ def read_pairs(path: Path, limits: tuple[float, float] | None = None) -> Pairs:
         InputError: Naming file and line.
     """
     left, right, gold = [], [], []
-    for number, line in read_lines(path):
-        where = f"{path}:{number}"
-        columns = line.split("\t")
-        if len(columns) != 3:
-            raise InputError(f"{where}: {len(columns)} columns where score, sentence, sentence were expected")
-        if not (columns[1].strip() and columns[2].strip()):
-            raise InputError(f"{where}: an empty sentence: remove the line")
-        gold.append(_read_score(columns[0], limits, where))
-        left.append(columns[1])
-        right.append(columns[2])
+    for score, (one, other), where in read_labelled(path, 2, "score"):
+        gold.append(_read_score(score, limits, where))
+        left.append(one)
+        right.append(other)
     if not gold:
         raise InputError(f"{path}: no pairs: the file is empty")
     return Pairs(path.stem, left, right, np.array(gold))

@@ -44,6 +44,11 @@ class Vectors:
         rows = list({self._row[text] for text in texts})
         return int((~self._matrix[rows].any(axis=1)).sum())
 
+    def zeros_note(self, texts: Iterable[str]) -> str | None:
+        """Return what must stand beside a score by cosine if some of ``texts`` have a zero vector."""
+        zeros = self.zeros(texts)
+        return f"{zeros} sentence{'s' * (zeros > 1)} with a zero vector, whose cosine counts as 0" if zeros else None
+
 
 class Task(Protocol):
     """A task with labels: STS, pairs to classify, retrieval, sentences to classify."""

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from embedlift.corpus import read_lines
 from embedlift.errors import InputError
 from embedlift.evaluation import logistic_regression
 from embedlift.evaluation.bootstrap import mean
+from embedlift.evaluation.labelled_lines import read_labelled
 from embedlift.evaluation.scoring import scored, undefined
 
 if TYPE_CHECKING:
@@ -172,15 +172,9 @@ def read_examples(path: Path, classes: tuple[str, ...], sides: int) -> Examples:
         InputError: Naming file and line.
     """
     labels, columns = [], []
-    for number, line in read_lines(path):
-        label, *texts = line.split("\t")
-        if len(texts) != sides:
-            expected = ", ".join(["label", *["sentence"] * sides])
-            raise InputError(f"{path}:{number}: {1 + len(texts)} columns where {expected} were expected")
+    for label, texts, where in read_labelled(path, sides):
         if label not in classes:
-            raise InputError(f"{path}:{number}: the label {label!r} is none of {', '.join(classes)}")
-        if not all(text.strip() for text in texts):
-            raise InputError(f"{path}:{number}: an empty sentence: remove the line")
+            raise InputError(f"{where}: the label {label!r} is none of {', '.join(classes)}")
         labels.append(classes.index(label))
         columns.append(texts)
     if len(set(labels)) < 2:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from embedlift.corpus import read_corpus
+from embedlift.functional.sampling import sample_places
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +67,4 @@ def sample_texts(corpus: Sequence[Path], column: str | None, count: int, seed: i
     if not corpus:
         return list(OWN_TEXTS)
     texts = read_corpus(corpus, column).texts
-    if len(texts) <= count:
-        return texts
-    chosen = np.random.default_rng(seed).choice(len(texts), count, replace=False)
-    return [texts[place] for place in np.sort(chosen)]
+    return [texts[place] for place in sample_places(len(texts), count, seed)]

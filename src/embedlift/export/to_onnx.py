@@ -14,7 +14,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 
 from embedlift.errors import InputError
 from embedlift.export.parity import OWN_TEXTS, Parity, sample_texts
-from embedlift.files import folder_written_whole
+from embedlift.files import SAVED_MODEL, Mark, folder_written_whole
 from embedlift.layers import reads_plain_text
 from embedlift.record import library_versions
 
@@ -95,7 +95,7 @@ def export_onnx(
     tolerance = TOLERANCES[quantize] if tolerance is None else tolerance
     tokenizer = _own_tokenizer(encoder)
     texts = ["", *OWN_TEXTS, *(sample_texts(corpus, column, _SAMPLE) if corpus else ())]
-    with folder_written_whole(output, mark="onnx_config.json", overwrite=overwrite) as folder:
+    with folder_written_whole(output, mark=Mark("onnx_config.json", SAVED_MODEL.kind), overwrite=overwrite) as folder:
         _write_model(encoder, folder, quantize)
         tokenizer.save(str(folder / "tokenizer.json"))
         from embedlift.export import onnx_encoder

@@ -92,7 +92,7 @@ def export_static(
         InputError: If the model averages something else, if what follows is not affine, or if a corpus is needed.
     """
     made = static_model(encoder, corpus=corpus, column=column, frequency_weights=frequency_weights)
-    with folder_written_whole(output, mark="modules.json", overwrite=overwrite) as folder:
+    with folder_written_whole(output, overwrite=overwrite) as folder:
         made.model.save_pretrained(str(folder), create_model_card=False)
         table = made.model[0].embedding
         text = _README.format(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embedlift.corpus import Corpus, read_corpus
+from embedlift.functional.sampling import sample_places
 from embedlift.layers import reads_plain_text
 from embedlift.training import lora
 from embedlift.training.batches import Batches
@@ -132,7 +133,7 @@ def fine_tune(
     tokens, truncated = _lengths(encoder, text, settings.train_length)
     text = _with_tokens(text, tokens)
     batches = Batches(tokens[tokens > 0], settings, seed)
-    sample = _sample(text.corpus.texts, seed)
+    sample = [text.corpus.texts[place] for place in sample_places(len(text.corpus.texts), _SAMPLE, seed)]
     before, copies = figures(encoder.encode(sample), seed), ShortenedCopies(sample, seed)
     recovered = copies.recovery(encoder)
     objective = SelfGuidedObjective(encoder.model, settings, method, seed)
@@ -216,10 +217,3 @@ def _with_tokens(text: TrainingText, tokens: NDArray[np.int64]) -> TrainingText:
         name: [one for one, count in zip(texts, tokens, strict=True) if count] for name, texts in text.columns.items()
     }
     return TrainingText(text.corpus, columns, text.digest)
-
-
-def _sample(texts: list[str], seed: int) -> list[str]:
-    if len(texts) <= _SAMPLE:
-        return texts
-    places = np.random.default_rng(seed).choice(len(texts), _SAMPLE, replace=False)
-    return [texts[place] for place in np.sort(places)]

@@ -71,11 +71,19 @@ class AffineTransform(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.__dict__.pop("moments_", None)
         for _, chunk in finite_chunks(checked_rows(self, X, reset=True)):
             self._accumulate(chunk)
-        if self.moments_.count < self._min_samples:
+        return self.fit_moments(self.moments_)
+
+    def fit_moments(self, moments: Moments) -> AffineTransform:
+        """Fit on vectors whose moments are known: several transforms of the same vectors need them only once.
+
+        Raises:
+            InputError: If there are too few vectors.
+        """
+        if moments.count < self._min_samples:
             raise InputError(
-                f"{type(self).__name__} needs at least {self._min_samples} vectors, "
-                f"got n_samples = {self.moments_.count}"
+                f"{type(self).__name__} needs at least {self._min_samples} vectors, got n_samples = {moments.count}"
             )
+        self.moments_, self.n_features_in_, self._map = moments, len(moments.mean), None
         self._solved()
         return self
 
