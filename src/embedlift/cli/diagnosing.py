@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from embedlift.evaluation.diagnosis_report import Finding
 
 
+@options.with_encoder_flags
 def diagnose(
     source: Annotated[
         str, typer.Argument(metavar="MODEL|VECTORS.npy", help="A model, as for adapt, or vectors, shape (N, D).")
@@ -35,37 +36,22 @@ def diagnose(
         float | None,
         typer.Option(help="Cosine of near-duplicates; by default 20 times nearer than the median.", metavar="COSINE"),
     ] = None,
-    pooling: options.Pooling = None,
-    layers: options.Layers = None,
-    max_length: options.MaxLength = None,
-    prompt: options.Prompt = None,
-    dtype: options.Dtype = "float32",
-    device: options.Device = None,
-    batch_tokens: options.BatchTokens = None,
     seed: options.Seed = 0,
     cache: options.Cache = True,
     json_file: options.Json = None,
+    **encoder: Any,
 ) -> None:
     """Say what is wrong with a model's vectors, without labels: why all cosines are high, and what to do."""
     from embedlift.evaluation import diagnosis_report, diagnostics
     from embedlift.record import library_versions
 
-    of_model: dict[str, Any] = {
-        "pooling": pooling,
-        "layers": layers,
-        "max_length": max_length,
-        "prompt": prompt,
-        "dtype": dtype,
-        "device": device,
-        "batch_tokens": batch_tokens,
-    }
     if source.endswith(".npy"):
-        if {*of_model.values()} != {None, "float32"}:
+        if {*encoder.values()} != {None, "float32"}:
             raise InputError("--pooling, --layers, --dtype and the like are for a model, not for a file of vectors")
         vectors, rows = _read(Path(source), corpus, column)
         adapt = ["fit", "whitening", source, "-o", "T"]
     else:
-        vectors, rows = _encode(source, corpus, column, of_model, sample, seed, cache=cache)
+        vectors, rows = _encode(source, corpus, column, encoder, sample, seed, cache=cache)
         named = [] if column is None else ["--column", column]
         adapt = ["adapt", source, "--corpus", str(corpus), *named, "--method", "whitening", "--output", "DIR"]
     texts, places = (None, None) if rows is None else zip(*rows, strict=True)
@@ -74,7 +60,7 @@ def diagnose(
     )
     said = diagnosis_report.findings(diagnosis, shlex.join(["embedlift", *adapt]), str(json_file or "FILE.json"))
     if json_file is not None:
-        settings = of_model | {"source": source, "corpus": corpus and str(corpus), "column": column}
+        settings = encoder | {"source": source, "corpus": corpus and str(corpus), "column": column}
         settings |= {"sample": sample, "duplicates_above": duplicates_above, "seed": seed}
         diagnosis_report.write_json(json_file, diagnosis, said, settings, library_versions())
     _print(source, diagnosis, said)
@@ -99,7 +85,7 @@ def _encode(
     model: str,
     corpus: Path | None,
     column: str | None,
-    of_model: dict[str, Any],
+    encoder: dict[str, Any],
     sample: int,
     seed: int,
     *,
@@ -125,8 +111,8 @@ def _encode(
         from embedlift.functional.sampling import sample_places
 
         rows = [rows[place] for place in sample_places(len(rows), sample, seed)]
-        encoder = Encoder(model, **of_model)
-        encodes = CachedEncoder(encoder) if cache else encoder
+        loaded = Encoder(model, **encoder)
+        encodes = CachedEncoder(loaded) if cache else loaded
         vectors = encodes.encode([row.text for row in rows], progress=progress)
     finite = np.isfinite(vectors).all(axis=1)
     if not finite.all():

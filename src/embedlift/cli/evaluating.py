@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _OWN = "Your own data"
 
 
+@options.with_encoder_flags
 def evaluate(
     models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Models, as for adapt.")],
     tasks: Annotated[
@@ -55,16 +56,10 @@ def evaluate(
     baseline: Annotated[
         str | None, typer.Option(help="Model that the others are compared with: the first one, if not given.")
     ] = None,
-    pooling: options.Pooling = None,
-    layers: options.Layers = None,
-    max_length: options.MaxLength = None,
-    prompt: options.Prompt = None,
-    dtype: options.Dtype = "float32",
-    device: options.Device = None,
-    batch_tokens: options.BatchTokens = None,
     seed: options.Seed = 0,
     cache: options.Cache = True,
     json_file: options.Json = None,
+    **encoder: Any,
 ) -> None:
     """Score models on tasks with labels, public or your own, and say which differences are real."""
     with console.progress() as progress:
@@ -83,15 +78,6 @@ def evaluate(
         if not loaded:
             raise InputError("nothing to score on: give --tasks with --data, or your own --pairs or --retrieval")
         models = list(dict.fromkeys(models))
-        encoder: dict[str, Any] = {
-            "pooling": pooling,
-            "layers": layers,
-            "max_length": max_length,
-            "prompt": prompt,
-            "dtype": dtype,
-            "device": device,
-            "batch_tokens": batch_tokens,
-        }
         found = assessment.evaluate(
             models, loaded, baseline=baseline, seed=seed, cache=cache, progress=progress, **encoder
         )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from embedlift.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 Model = Annotated[
     str,
@@ -41,6 +45,37 @@ Set = Annotated[
     typer.Option("--set", help="Setting of the method: shrinkage=oas, coupling=affine.", metavar="NAME=VALUE"),
 ]
 Dim = Annotated[int | None, typer.Option(help="Dimensions of the new vectors (whitening).", metavar="K")]
+
+
+#: Arguments of the encoder that are flags of every command that only encodes, with their defaults.
+_ENCODER: dict[str, tuple[Any, Any]] = {
+    "pooling": (Pooling, None),
+    "layers": (Layers, None),
+    "max_length": (MaxLength, None),
+    "prompt": (Prompt, None),
+    "dtype": (Dtype, "float32"),
+    "device": (Device, None),
+    "batch_tokens": (BatchTokens, None),
+}
+
+
+def with_encoder_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace the ``**encoder`` of a command by one flag for each of the encoder's arguments."""
+    return with_flags(
+        command,
+        (
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+            for name, (annotation, default) in _ENCODER.items()
+        ),
+    )
+
+
+def with_flags(command: Callable[..., None], flags: Iterable[inspect.Parameter]) -> Callable[..., None]:
+    """Replace the ``**keywords`` of a command by ``flags``: typer reads signatures."""
+    signature = inspect.signature(command, eval_str=True)
+    own = [item for item in signature.parameters.values() if item.kind is not inspect.Parameter.VAR_KEYWORD]
+    command.__signature__ = signature.replace(parameters=[*own, *flags])  # type: ignore[attr-defined]
+    return command
 
 
 def parse_settings(given: list[str] | None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from embedlift.cli.options import with_flags
 from embedlift.training.settings import TRAINING_METHODS, TrainingSettings, flag
 
 if TYPE_CHECKING:
@@ -20,11 +21,7 @@ PANEL = f"Training ({', '.join(TRAINING_METHODS)})"
 
 def with_training_flags(command: Callable[..., None]) -> Callable[..., None]:
     """Replace the ``**training`` of a command by one flag for each training setting; those not given are None."""
-    signature = inspect.signature(command, eval_str=True)
-    own = [item for item in signature.parameters.values() if item.kind is not inspect.Parameter.VAR_KEYWORD]
-    flags = [_parameter(item) for item in fields(TrainingSettings)]
-    command.__signature__ = signature.replace(parameters=[*own, *flags])  # type: ignore[attr-defined]
-    return command
+    return with_flags(command, map(_parameter, fields(TrainingSettings)))
 
 
 def _parameter(item: Field[Any]) -> inspect.Parameter:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 - typer reads it at run time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from embedlift.bulk import EncodedFiles
 
 
+@options.with_encoder_flags
 def encode(
     model: options.Model,
     sources: Annotated[
@@ -25,14 +26,7 @@ def encode(
     ],
     output: Annotated[Path, typer.Option(help="OUT.npy or OUT.parquet (id, text, vector).", metavar="OUT")],
     column: options.Column = None,
-    pooling: options.Pooling = None,
-    layers: options.Layers = None,
-    max_length: options.MaxLength = None,
     long: options.Long = "truncate",
-    prompt: options.Prompt = None,
-    dtype: options.Dtype = "float32",
-    device: options.Device = None,
-    batch_tokens: options.BatchTokens = None,
     output_dtype: Annotated[str, typer.Option(help="Of the numbers in OUT: float32, float16 or int8.")] = "float32",
     shard_rows: Annotated[
         int | None, typer.Option(help="Make OUT a folder of files with N rows each.", metavar="N")
@@ -41,26 +35,17 @@ def encode(
         bool, typer.Option("--keep-going", help="Leave out inputs that cannot be read, and exit with code 1.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a finished folder OUT.")] = False,
+    **encoder: Any,
 ) -> None:
     """Turn files of texts into a file of vectors, row by row in the same order; an interrupted run is continued."""
     with console.progress() as progress:
         from embedlift.bulk import encode_files
         from embedlift.encoder import Encoder
 
-        encoder = Encoder(
-            model,
-            pooling=pooling,
-            layers=layers,
-            max_length=max_length,
-            long=long,
-            prompt=prompt,
-            dtype=dtype,
-            device=device,
-            batch_tokens=batch_tokens,
-        )
-        progress.watch(encoder)
+        loaded = Encoder(model, long=long, **encoder)
+        progress.watch(loaded)
         done = encode_files(
-            encoder,
+            loaded,
             sources,
             output,
             column=column,
