@@ -6,7 +6,7 @@ from embedlift.evaluation.labelled_lines import read_labelled
 
 def test_lines_are_split_without_quoting(tmp_path):
     path = tmp_path / "a.tsv"
-    path.write_text('1\tHe said "no.\n0\tIt\'s late\n')
+    path.write_text("1\tHe said \"no.\n0\tIt's late\n")
     assert [tuple(line) for line in read_labelled(path, 1)] == [
         ("1", ['He said "no.'], f"{path}:1"),
         ("0", ["It's late"], f"{path}:2"),
