@@ -21,7 +21,7 @@ CORPUS = sentences(200)
 @pytest.fixture
 def eager(monkeypatch):
     """Make the rule adapt whatever it sees: the tiny models are random, so it would often keep them."""
-    monkeypatch.setattr("embedlift.choosing.choice.RULE", Rule(gain=-2, certainty=0))
+    monkeypatch.setattr("embedlift.choosing.choice.RULE", Rule(kept=-2, trusted=-2))
 
 
 def test_the_saved_model_is_what_was_chosen(tiny_llama, tmp_path, eager):
@@ -55,7 +55,7 @@ def test_the_command_prints_the_ranking_and_writes_all_of_it(tiny_bert, tmp_path
 
 
 def test_a_kept_model_gives_the_vectors_that_it_gave(tiny_bert, tmp_path, monkeypatch):
-    monkeypatch.setattr("embedlift.choosing.choice.RULE", Rule(certainty=2))
+    monkeypatch.setattr("embedlift.choosing.choice.RULE", Rule(kept=2))
     record = run(tiny_bert, CORPUS, method="auto", output=tmp_path / "out")
     assert record.choice.winner == 0
     np.testing.assert_allclose(record.model.encode(CORPUS), Encoder(tiny_bert).encode(CORPUS), atol=1e-5)

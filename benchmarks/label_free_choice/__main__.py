@@ -14,11 +14,14 @@ import torch
 from machine import describe
 
 from label_free_choice import models, tasks, training
-from label_free_choice.cases import make_case
+from label_free_choice.cases import case_file, make_case
 from label_free_choice.encode import material
-from label_free_choice.tables import print_cases, print_figures, print_recipes
+from label_free_choice.tables import print_cases, print_figures, print_models, print_recipes
 
-_TASKS = ("STS-B", "SICK-R", "STS12", "STS13", "BIOSSES", "QNLI", "SciFact", "PubMedQA", "STS-B es", "STS-B de")
+_TASKS = (
+    *("STS-B", "SICK-R", "STS12", "STS13", "STS14", "STS15", "STS16", "BIOSSES", "QNLI", "SciFact", "PubMedQA"),
+    *("STS-B es", "STS-B de", "STS-B fr", "STS-B ru", "STS-B zh"),
+)
 
 
 def main() -> None:
@@ -29,8 +32,9 @@ def main() -> None:
     parser.add_argument("--models", default=",".join(models.MODELS))
     parser.add_argument("--tasks", default=",".join(_TASKS))
     parser.add_argument("--pairs", type=int, default=600, help="of a task, at most")
-    parser.add_argument("--anchors", type=int, default=300, help="sentences that are altered")
+    parser.add_argument("--anchors", type=int, default=300, help="sentences that are shortened")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--made", action="store_true", help="tables of the cases that were made before")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     trained = {"simcse": training.train_simcse, "stsb-tuned": training.train_on_stsb}
@@ -40,6 +44,8 @@ def main() -> None:
             trained[name](given.shared, given.work / name)
         load = functools.cache(functools.partial(models.load, name, given.shared, given.work))
         for title in given.tasks.split(","):
+            if given.made and not case_file(given.work / "cases", name, title).exists():
+                continue
             task = tasks.load(title, given.shared / "data", given.pairs)
             made = material(name, load, task, given.anchors, given.work / "states")
             found.append(make_case(name, task, made, given.work / "cases"))
@@ -47,6 +53,7 @@ def main() -> None:
     for heading, table in (
         ("What is chosen", print_cases),
         ("Regret", print_recipes),
+        ("Regret of each model", print_models),
         ("Each figure alone", print_figures),
     ):
         print(f"\n### {heading}\n")

@@ -1,4 +1,4 @@
-"""One pass over all layers of a model, for a task's sentences and their altered copies; kept on disk."""
+"""One pass over all layers of a model, for a task's sentences and their shortened copies; kept on disk."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class Material:
 
     Attributes:
         states: Of the task's texts.
-        probes: The altered copies; ``anchors`` are places in the task's corpus.
-        copies: States of the altered copies by name.
+        probes: The shortened copies; ``anchors`` are places in the task's corpus.
+        shortened: States of the copies.
     """
 
     states: States
     probes: Probes
-    copies: dict[str, States]
+    shortened: States
 
 
 def material(name: str, load: Callable[[], Encoder], task: Task, anchors: int, folder: Path) -> Material:
     """Return a task's material from ``folder``, or make it with the model that ``load`` gives."""
     probes = make_probes([task.texts[place] for place in task.corpus], anchors, _SEED)
-    groups = {"texts": task.texts} | probes.copies()
+    groups = {"texts": task.texts, "shortened": probes.shortened}
     path = folder / f"{name}--{task.name.replace(' ', '-')}.npz"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -50,9 +50,9 @@ def material(name: str, load: Callable[[], Encoder], task: Task, anchors: int, f
         beside.rename(path)
     with np.load(path) as found:
         states = {kind: _states(found, kind) for kind in groups}
-    if len(states["texts"].own) != len(task.texts) or len(states["odd"].own) != len(probes.odd):
+    if len(states["texts"].own) != len(task.texts) or len(states["shortened"].own) != len(probes.shortened):
         raise SystemExit(f"{path} was made with other settings: remove it")
-    return Material(states.pop("texts"), probes, states)
+    return Material(states["texts"], probes, states["shortened"])
 
 
 def _encoded(encoder: Encoder, groups: dict[str, list[str]]) -> dict[str, NDArray[np.generic]]:

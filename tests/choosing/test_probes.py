@@ -2,32 +2,15 @@ import numpy as np
 import pytest
 from conftest import sentences
 
-from embedlift.choosing.probes import FEWEST_WORDS, halves, make_probes, words_of
+from embedlift.choosing.probes import FEWEST_WORDS, make_probes, words_of
 
 TEXTS = sentences(200)
-
-
-def test_halves_share_no_word_and_together_are_the_sentence():
-    probes = make_probes(TEXTS, 100, seed=0)
-    assert len(probes.anchors) == 100
-    for anchor, odd, even in zip(probes.anchors, probes.odd, probes.even, strict=True):
-        assert not {*odd.split()} & {*even.split()}
-        assert sorted([*odd.split(), *even.split()]) == sorted(TEXTS[anchor].split())
-        assert odd
-        assert even
-
-
-def test_a_repeated_word_goes_to_one_half_in_whatever_case():
-    assert halves("The dog saw the cat and the mouse".split()) == (
-        ["The", "saw", "the", "and", "the"],
-        ["dog", "cat", "mouse"],
-    )
 
 
 def test_the_shortened_copy_lacks_the_stated_share_and_keeps_the_order():
     probes = make_probes(TEXTS, 100, seed=1)
     assert 0 < probes.deletion.min() < 0.3 < 0.7 < probes.deletion.max() < 1
-    for anchor, copy, share in zip(probes.anchors, probes.deleted, probes.deletion, strict=True):
+    for anchor, copy, share in zip(probes.anchors, probes.shortened, probes.deletion, strict=True):
         words, kept = TEXTS[anchor].split(), copy.split()
         assert len(kept) == round(len(words) * (1 - share))
         rest = iter(words)
@@ -44,9 +27,9 @@ def test_short_sentences_are_left_alone():
 @pytest.mark.parametrize("count", [50, 1000])
 def test_the_seed_decides(count):
     first, again, other = (make_probes(TEXTS, count, seed) for seed in (3, 3, 4))
-    assert first.copies() == again.copies()
+    assert first.shortened == again.shortened
     np.testing.assert_array_equal(first.anchors, again.anchors)
-    assert first.deleted != other.deleted
+    assert first.shortened != other.shortened
 
 
 def test_characters_are_words_where_the_script_puts_no_spaces():

@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 from conftest import sentences
 
-from embedlift.choosing.search import decide, search
+from embedlift.choosing.probes import Probes
+from embedlift.choosing.search import decide, search, weigh
+from embedlift.choosing.states import States
 from embedlift.encoder import Encoder
 from embedlift.errors import InputError
 
@@ -12,7 +14,7 @@ CORPUS = sentences(260)
 def test_the_same_call_gives_the_same_choice_with_every_candidate(tiny_bert):
     first, again = (search(Encoder(tiny_bert), CORPUS, seed=1, budget=600).as_dict() for _ in range(2))
     assert first == again
-    assert first["sentences"] > 200
+    assert first["sentences"] == len(CORPUS) // 2
     assert first["candidates"][0]["candidate"] == "own pooling, none"
     assert {"mean:0", "mean:1", "mean:0,1", "mean:0,2", None} <= {row["pooling"] for row in first["candidates"]}
 
@@ -32,11 +34,24 @@ def test_progress_reaches_its_end(tiny_bert):
 
 
 def test_too_little_text_is_refused_with_what_to_do(tiny_bert):
-    with pytest.raises(InputError, match=r"needs 100 texts .* the corpus has \d+: give more text, or name a method"):
-        search(Encoder(tiny_bert), CORPUS[:60], seed=0, budget=600)
+    with pytest.raises(InputError, match=r"needs 200 texts, 100 .* has 160, with 80 to use: give more text, or name"):
+        search(Encoder(tiny_bert), CORPUS[:160], seed=0, budget=600)
 
 
 def test_a_small_budget_ends_the_pass_and_says_so(tiny_bert):
     with pytest.warns(UserWarning, match=r"the budget of 0 s ended the pass over the text after \d+ of \d+ texts"):
-        choice = search(Encoder(tiny_bert), sentences(1700), seed=0, budget=1e-6)
+        choice = search(Encoder(tiny_bert), sentences(2700), seed=0, budget=1e-6)
     assert choice.sentences == 1000
+
+
+def test_transforms_are_fitted_on_the_texts_that_were_not_shortened():
+    rng = np.random.default_rng(0)
+    own = rng.normal(size=(200, 8)).astype(np.float32)
+    probes = Probes(np.arange(100), ["..."] * 100, np.full(100, 0.5))
+    shortened = States({}, own[:100] + 0.1, normalised=False)
+    first = weigh(States({}, own, normalised=False), shortened, probes, None, None, seed=0)
+    own[100:] += 5  # moves the centre, and with it the sentences that are weighed
+    other = weigh(States({}, own, normalised=False), shortened, probes, None, None, seed=0)
+    figures = {item.transform: (first[item].summary(), other[item].summary()) for item in first}
+    assert figures["none"][0] == figures["none"][1]
+    assert figures["center"][0]["uniformity"] < figures["center"][1]["uniformity"]

@@ -68,8 +68,3 @@ def transforms(dimension: int) -> dict[str, Callable[[], Any] | None]:
         if kept <= 0.75 * dimension:
             found[f"whitening dim={kept}"] = partial(Whitening, kept, shrinkage="oas")
     return found
-
-
-#: Transforms that leave the scale of directions nearly alone, or keep the loud ones only: after these, what two halves
-#: of a sentence share can be heard; full whitening drowns it in the words in which they differ.
-LIGHT = ("none", "center", "whitening dim=64")

@@ -1,32 +1,30 @@
 """The rule that chooses, and how sure it is of it.
 
-Two questions, each answered from the model's own behaviour on unlabelled text (see :mod:`.evidence`):
+One question, answered from the model's own behaviour on unlabelled text (see :mod:`.evidence`): *does the cosine of its
+vectors follow how much of a sentence is kept, and how much better would it follow after a transform of these vectors?*
 
-1. *Do the model's own vectors know best what a sentence is about?* They do if, of all layers, one half of a sentence
-   finds the other about as well in them as anywhere. A language model's output does not: its word embeddings, or its
-   first layers, do better. A model that was trained to compare sentences does, by far.
-2. *Does their cosine already follow how much of a sentence is kept?* It does if no transform of these vectors follows
-   it clearly better.
+- *Hardly better.* A model that was trained to compare sentences, at home in this text: it is kept.
+- *A little better.* Such a model, on text that is foreign to it: its own vectors are whitened.
+- *Much better.* A language model, whose output says more about words to come than about what a sentence says. All its
+  layers compete: those win in whose whitened vectors a sentence finds its own shortened copy best.
 
-Two times yes, and the model is kept as it is. Otherwise the candidates with the right layers are ranked by how well a
-sentence finds its own shortened copy, and by their uniformity.
+How far to whiten is no question: no figure that we know answers it, and one constant serves best.
+benchmarks/label_free_choice has the evidence.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy.stats import rankdata
-
-from embedlift.choosing.candidates import LIGHT, Candidate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
+    from embedlift.choosing.candidates import Candidate
     from embedlift.choosing.evidence import Evidence
 
 _RESAMPLES = 100
@@ -37,19 +35,19 @@ class Rule:
     """The constants of the rule; benchmarks/label_free_choice says how the choice depends on them.
 
     Attributes:
-        layers: Layers whose halves find each other this well, compared with the best layers, count as good as them.
-        gain: A transform that is needed follows the deletion of words better by this much, in Spearman's correlation.
-        evenness: Weight of uniformity beside that of recovery in the ranking.
-        certainty: Share of the resamples that must say "adapt" before the model is changed.
+        kept: A model is kept if no transform of its own vectors gains more than this in grading (a correlation).
+        trusted: Its own layers are the right ones if none gains more than this.
+        transform: What follows the layers if the model is not kept.
     """
 
-    layers: float = 0.9
-    gain: float = 0.03
-    evenness: float = 2.0
-    certainty: float = 0.95
+    kept: float = 0.025
+    trusted: float = 0.07
+    transform: str = "whitening exponent=0.75"
 
 
 RULE = Rule()
+
+Answer = Literal["keep the model", "whiten its own vectors", "choose other layers"]
 
 
 @dataclass(frozen=True)
@@ -57,20 +55,18 @@ class Verdict:
     """What the rule says of one sample of the sentences.
 
     Attributes:
+        answer: To the question above.
         winner: Place of the chosen candidate.
-        keeps: Whether both answers are yes.
-        layers: Whether the model's own vectors are as good as any layers'.
-        gain: What the best transform of them gains in grading.
-        halves: Evidence of the halves for each layer mix: best of the light transforms.
-        scores: Rank score of each candidate, shape (c,); NaN where its layers are not good enough.
+        gain: What the best transform of the model's own vectors gains in grading, at least 0.
+        helper: Place of that transform.
+        competing: Which candidates competed, shape (c,).
     """
 
+    answer: Answer
     winner: int
-    keeps: bool
-    layers: bool
     gain: float
-    halves: dict[tuple[int, ...] | None, float]
-    scores: NDArray[np.float64]
+    helper: int
+    competing: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -81,8 +77,7 @@ class Choice:
         candidates: All of them, the plain model first.
         evidence: The figures of each.
         verdict: Of the whole sample.
-        winner: Place of the chosen candidate: the plain model if adapting is not reliably better.
-        certainty: Share of resamples that agree whether to adapt at all.
+        certainty: Share of resamples that give the same answer.
         same_winner: Share of resamples that would choose the same candidate.
         sentences: Number of sentences that were altered.
     """
@@ -90,39 +85,44 @@ class Choice:
     candidates: list[Candidate]
     evidence: list[dict[str, float]]
     verdict: Verdict
-    winner: int
     certainty: float
     same_winner: float
     sentences: int
+
+    @property
+    def winner(self) -> int:
+        """Place of the chosen candidate."""
+        return self.verdict.winner
 
     @property
     def chosen(self) -> Candidate:
         """The chosen candidate."""
         return self.candidates[self.winner]
 
+    def ranking(self) -> list[int]:
+        """Return the places of all candidates: the chosen one, those that competed with it, the rest by recovery."""
+        recovery = [found["recovery"] for found in self.evidence]
+        competing = self.verdict.competing
+        return sorted(
+            range(len(recovery)), key=lambda row: (row != self.winner, not competing[row], -recovery[row], row)
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """Return all of it, JSON-able: every candidate with its figures."""
-        halves = self.verdict.halves
         rows = [
-            {
-                "candidate": item.name,
-                "pooling": item.pooling,
-                "transform": item.transform,
-                "layers_halves": halves[item.mix],
-            }
+            {"candidate": item.name, "pooling": item.pooling, "transform": item.transform, "competing": bool(competing)}
             | found
-            | {"score": None if np.isnan(score) else float(score)}
-            for item, found, score in zip(self.candidates, self.evidence, self.verdict.scores, strict=True)
+            for item, found, competing in zip(self.candidates, self.evidence, self.verdict.competing, strict=True)
         ]
         return {
             "chosen": self.chosen.name,
+            "answer": self.verdict.answer,
             "explanation": self.explanation,
             "certainty": self.certainty,
             "same_winner": self.same_winner,
             "sentences": self.sentences,
             "resamples": _RESAMPLES,
             "rule": asdict(RULE),
-            "plain_layers_hold": bool(self.verdict.layers),
             "gain_in_grading": self.verdict.gain,
             "candidates": rows,
         }
@@ -131,28 +131,25 @@ class Choice:
     def explanation(self) -> str:
         """Why, in two sentences."""
         plain, best = self.evidence[0], self.evidence[self.winner]
-        word = self.verdict.halves
-        top = max(word, key=lambda mix: word[mix])
-        place = next(item.pooling for item in self.candidates if item.mix == top) or "its own pooling"
-        sure = f"In {100 * self.certainty:.0f} % of {_RESAMPLES} resamples of {self.sentences} sentences"
-        if self.winner == 0 and self.verdict.keeps:
-            return (
-                f"The model is kept as it is: half of a sentence finds the other half as well in its own vectors (MRR "
-                f"{word[None]:.3f}) as in the best layers (MRR {word[top]:.3f}, {place}), and no transform follows the "
-                f"deletion of words clearly better (gain in Spearman's correlation {self.verdict.gain:.3f}). "
-                f"{sure} the rule says the same."
-            )
-        if self.winner == 0:
-            return (
-                "The model is kept as it is, because nothing is reliably better. "
-                f"{sure} the rule says to change it, which is not enough."
-            )
-        return (
-            f"Chosen: {self.chosen.name}; a sentence finds its own shortened copy at the geometric mean rank "
-            f"{np.exp(-best['recovery']):.2f} instead of {np.exp(-plain['recovery']):.2f}, and cosine follows the "
-            f"share of words kept with Spearman's correlation {best['grading']:.2f} instead of {plain['grading']:.2f}. "
-            f"{sure} the rule says to adapt, in {100 * self.same_winner:.0f} % to just this."
+        verdict = self.verdict
+        helper = self.candidates[verdict.helper].transform
+        follows = (
+            f"the cosine of its own vectors follows the share of words kept with Spearman's correlation "
+            f"{plain['grading']:.3f}"
         )
+        sure = f"In {100 * self.certainty:.0f} % of {_RESAMPLES} resamples of {self.sentences} sentences the answer is"
+        if verdict.answer == "keep the model":
+            gains = f"no transform of them gains more than {RULE.kept:g} (at best {verdict.gain:.3f})"
+            return f"The model is kept as it is: {follows}, and {gains}. {sure} the same."
+        why = f"Chosen: {self.chosen.name}; {follows}, to which {helper} would add {verdict.gain:.3f}"
+        same = f"{sure} the same, in {100 * self.same_winner:.0f} % with just these layers."
+        if verdict.answer == "whiten its own vectors":
+            return f"{why}: enough to whiten them, too little ({RULE.trusted:g}) to doubt the layers. {same}"
+        ranks = (np.exp(-found["recovery"]) for found in (best, plain))
+        return (
+            f"{why}, so all layers competed, and in these a sentence finds its own shortened copy best (geometric mean "
+            "rank {:.2f}, in the plain model {:.2f}). ".format(*ranks)
+        ) + same
 
 
 def judge(
@@ -163,24 +160,22 @@ def judge(
 ) -> Verdict:
     """Return the rule's verdict on the candidates, the plain model first, from some of the sentences or all."""
     rule = rule or RULE
-    rows = np.arange(len(evidence[0].halves)) if rows is None else rows
-    halves: dict[tuple[int, ...] | None, float] = {}
-    for candidate, found in zip(candidates, evidence, strict=True):
-        if candidate.transform in LIGHT:
-            halves[candidate.mix] = max(halves.get(candidate.mix, 0.0), float(found.halves[rows].mean()))
-    enough = rule.layers * max(halves.values())
-    own = [found for candidate, found in zip(candidates, evidence, strict=True) if candidate.mix is None]
-    gain = max(found.grading(rows) for found in own) - evidence[0].grading(rows)
-    admitted = np.array([halves[candidate.mix] >= enough for candidate in candidates])
-    recovery = np.array([found.recovery[rows].mean() for found in evidence])
-    evenness = np.array([found.uniformity for found in evidence])
-    scores = np.full(len(candidates), np.nan)
-    weights = (1 / (1 + rule.evenness), rule.evenness / (1 + rule.evenness))
-    ranks = [rankdata(figure[admitted]) / admitted.sum() for figure in (recovery, evenness)]
-    scores[admitted] = weights[0] * ranks[0] + weights[1] * ranks[1]
-    layers = halves[None] >= enough
-    keeps = layers and gain <= rule.gain
-    return Verdict(0 if keeps else int(np.nanargmax(scores)), keeps, layers, gain, halves, scores)
+    rows = np.arange(len(evidence[0].recovery)) if rows is None else rows
+    own = [place for place, candidate in enumerate(candidates) if candidate.mix is None]
+    gradings = [evidence[place].grading(rows) for place in own]
+    gain = max(gradings) - gradings[0]
+    answer: Answer = "choose other layers"
+    competing = np.array([candidate.transform == rule.transform for candidate in candidates])
+    if gain <= rule.kept:
+        answer, competing = "keep the model", np.arange(len(candidates)) == 0
+    elif gain <= rule.trusted:
+        answer = "whiten its own vectors"
+        competing &= np.array([candidate.mix is None for candidate in candidates])
+    recovery = [
+        found.recovery[rows].mean() if competes else -np.inf
+        for found, competes in zip(evidence, competing, strict=True)
+    ]
+    return Verdict(answer, int(np.argmax(recovery)), gain, own[int(np.argmax(gradings))], competing)
 
 
 def choose(candidates: list[Candidate], evidence: Mapping[Candidate, Evidence] | list[Evidence], seed: int) -> Choice:
@@ -193,11 +188,9 @@ def choose(candidates: list[Candidate], evidence: Mapping[Candidate, Evidence] |
     """
     found = list(evidence) if isinstance(evidence, list) else [evidence[candidate] for candidate in candidates]
     verdict = judge(candidates, found)
-    n = len(found[0].halves)
+    n = len(found[0].recovery)
     rng = np.random.default_rng(seed)
     draws = [judge(candidates, found, rng.integers(n, size=n)) for _ in range(_RESAMPLES)]
-    adapting = float(np.mean([not draw.keeps for draw in draws]))
-    winner = verdict.winner if adapting >= RULE.certainty else 0
-    certainty = adapting if winner or not verdict.keeps else 1 - adapting
-    same = float(np.mean([draw.winner == winner for draw in draws]))
-    return Choice(candidates, [item.summary() for item in found], verdict, winner, certainty, same, n)
+    certainty = float(np.mean([draw.answer == verdict.answer for draw in draws]))
+    same = float(np.mean([draw.winner == verdict.winner for draw in draws]))
+    return Choice(candidates, [item.summary() for item in found], verdict, certainty, same, n)

@@ -1,4 +1,4 @@
-"""What unlabelled text says about vectors: four figures, three of them from altered copies of sentences."""
+"""What unlabelled text says about vectors: three figures, two of them from shortened copies of sentences."""
 
 from __future__ import annotations
 
@@ -25,15 +25,12 @@ class Evidence:
     """The evidence for one candidate, sentence by sentence, so that it can be resampled.
 
     Attributes:
-        halves: How well each half of a sentence finds the other among all: mean of the two reciprocal ranks, shape
-            (n,). The halves share no word, so word identity does not help: it takes what the sentence is about.
         recovery: How well a sentence and its shortened copy find each other: minus the mean log rank, shape (n,).
         cosines: Of each sentence with its shortened copy, then with another sentence, shape (2n,).
         deletion: Share of words that the copy lacks; 1 for the other sentence, shape (2n,).
-        uniformity: Minus log of the mean Gaussian potential; higher is more even.
+        uniformity: Log of the mean Gaussian potential; lower is more even.
     """
 
-    halves: NDArray[np.float64]
     recovery: NDArray[np.float64]
     cosines: NDArray[np.float64]
     deletion: NDArray[np.float64]
@@ -41,7 +38,7 @@ class Evidence:
 
     def grading(self, rows: NDArray[np.int64] | None = None) -> float:
         """Return Spearman's correlation of cosine with the share of words kept, for some of the sentences."""
-        n = len(self.halves)
+        n = len(self.recovery)
         rows = np.arange(n) if rows is None else rows
         both = np.concatenate([rows, rows + n])
         cosines, kept = rankdata(self.cosines[both]), rankdata(-self.deletion[both])
@@ -52,7 +49,6 @@ class Evidence:
     def summary(self) -> dict[str, float]:
         """Return the figures, averaged."""
         return {
-            "halves": float(self.halves.mean()),
             "grading": self.grading(),
             "recovery": float(self.recovery.mean()),
             "uniformity": self.uniformity,
@@ -61,7 +57,7 @@ class Evidence:
 
 def gather(
     sentences: NDArray[np.floating],
-    copies: dict[str, NDArray[np.floating]],
+    shortened: NDArray[np.floating],
     deletion: NDArray[np.float64],
     seed: int,
 ) -> Evidence:
@@ -69,21 +65,18 @@ def gather(
 
     Args:
         sentences: Of the sentences, shape (n, D), n >= 2.
-        copies: Of their altered copies by name: ``deleted``, ``odd`` and ``even``, each of shape (n, D).
+        shortened: Of their shortened copies, shape (n, D).
         deletion: Share of words that each shortened copy lacks, shape (n,).
         seed: Of the choice of other sentences.
     """
     n = len(sentences)
-    own = np.arange(n)
-    halves = [known_item_ranks(copies[a], copies[b], own) for a, b in (("odd", "even"), ("even", "odd"))]
-    others = (own + np.random.default_rng(seed).integers(1, n, size=n)) % n
-    cosines = [paired_cosine(sentences, copies["deleted"]), paired_cosine(sentences, sentences[others])]
+    others = (np.arange(n) + np.random.default_rng(seed).integers(1, n, size=n)) % n
+    cosines = [paired_cosine(sentences, shortened), paired_cosine(sentences, sentences[others])]
     return Evidence(
-        halves=np.mean([1.0 / ranks for ranks in halves], axis=0),
-        recovery=recovery(sentences, copies["deleted"]),
+        recovery=recovery(sentences, shortened),
         cosines=np.concatenate(cosines).astype(np.float64),
         deletion=np.concatenate([deletion, np.ones(n)]),
-        uniformity=-uniformity(sentences, pairs=_PAIRS, seed=seed),
+        uniformity=uniformity(sentences, pairs=_PAIRS, seed=seed),
     )
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from embedlift.encoder import Progress
 
-#: Texts that are looked at, and sentences that are altered, at most; and the fewest for a choice.
+#: Texts that are looked at, and sentences that are shortened, at most; and the fewest for a choice.
 MOST_TEXTS, MOST_ANCHORS, FEWEST_ANCHORS = 10_000, 1000, 100
 
 #: Seconds that the choice may take, unless told otherwise.
@@ -62,7 +62,7 @@ def search(
     Args:
         encoder: The model as it is.
         texts: Distinct texts.
-        seed: Of the sample and of what is altered.
+        seed: Of the sample and of what is left out of it.
         budget: Seconds.
         progress: Called with (texts done, texts to encode).
 
@@ -70,26 +70,27 @@ def search(
         InputError: If there are too few texts with enough words.
     """
     sample = _sample(list(texts), MOST_TEXTS, seed)
-    probes = make_probes(sample, MOST_ANCHORS, seed)
+    probes = make_probes(sample, min(MOST_ANCHORS, len(sample) // 2), seed)  # transforms are fitted on the others
     if len(probes.anchors) < FEWEST_ANCHORS:
         raise InputError(
-            f"--method auto needs {FEWEST_ANCHORS} texts of at least {FEWEST_WORDS} different words to choose, and the "
-            f"corpus has {len(probes.anchors)}: give more text, or name a method, such as --method whitening"
+            f"--method auto needs {2 * FEWEST_ANCHORS} texts, {FEWEST_ANCHORS} of them with at least {FEWEST_WORDS} "
+            f"different words, and the corpus has {len(sample)}, with {len(probes.anchors)} to use: give more text, or "
+            "name a method, such as --method whitening"
         )
-    sample, probes = _altered_first(sample, probes)
+    sample, probes = _shortened_first(sample, probes)
     layers = mixable_layers(encoder.model)
     mixes = layer_mixes(layers, own_is_mean=pooling_of(encoder.model) == "mean" and len(encoder.model) <= 3)
     kept = tuple(sorted({state for mix in mixes if mix is not None for state in mix}))
-    states, copies = _one_pass(StatesEncoder(encoder, kept), sample, probes, budget, progress)
+    states, shortened = _one_pass(StatesEncoder(encoder, kept), sample, probes, budget, progress)
     evidence: dict[Candidate, Evidence] = {}
     for mix, pooling in mixes.items():
-        evidence |= weigh(states, copies, probes, mix, pooling, seed)
+        evidence |= weigh(states, shortened, probes, mix, pooling, seed)
     return choose(list(evidence), evidence, seed)
 
 
 def weigh(
     states: States,
-    copies: dict[str, States],
+    shortened: States,
     probes: Probes,
     mix: tuple[int, ...] | None,
     pooling: str | None,
@@ -97,27 +98,28 @@ def weigh(
 ) -> dict[Candidate, Evidence]:
     """Return the evidence for each transform of the vectors of one layer mix.
 
+    Transforms are fitted on the texts that were not shortened: on those that they were fitted on, they look too good.
+
     Args:
-        states: Of the texts; those of the altered sentences are at ``probes.anchors``.
-        copies: States of the altered copies by name.
-        probes: The altered copies.
+        states: Of the texts; those of the shortened sentences are at ``probes.anchors``.
+        shortened: Of the copies.
+        probes: The copies.
         mix: The layers.
         pooling: Their name.
         seed: Of the evidence.
     """
-    vectors = states.vectors(mix)
-    moments = Moments.of(vectors)
-    altered = {name: found.vectors(mix) for name, found in copies.items()}
+    vectors, copies = states.vectors(mix), shortened.vectors(mix)
+    anchors = vectors[probes.anchors]
+    moments = Moments.of(np.delete(vectors, probes.anchors, axis=0))
     found = {}
     for name, make in transforms(vectors.shape[1]).items():
-        mapped = (lambda x: x) if make is None else _fitted(make(), moments).transform
-        found[Candidate(pooling, mix, name)] = gather(
-            mapped(vectors[probes.anchors]), {kind: mapped(x) for kind, x in altered.items()}, probes.deletion, seed
-        )
+        mapped = (lambda x: x) if make is None else fitted(make(), moments).transform
+        found[Candidate(pooling, mix, name)] = gather(mapped(anchors), mapped(copies), probes.deletion, seed)
     return found
 
 
-def _fitted(transform: Any, moments: Moments) -> Any:
+def fitted(transform: Any, moments: Moments) -> Any:
+    """Fit a transform to the moments of texts, however few."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".* vectors span only .* directions")  # OAS makes up for it
         return transform.fit_moments(moments)
@@ -128,8 +130,8 @@ def _sample(texts: list[str], most: int, seed: int) -> list[str]:
     return [texts[row] for row in rows]
 
 
-def _altered_first(sample: list[str], probes: Probes) -> tuple[list[str], Probes]:
-    """Put the sentences that were altered before the others."""
+def _shortened_first(sample: list[str], probes: Probes) -> tuple[list[str], Probes]:
+    """Put the sentences that were shortened before the others."""
     others = np.setdiff1d(np.arange(len(sample)), probes.anchors)
     ordered = [sample[row] for row in (*probes.anchors, *others)]
     return ordered, replace(probes, anchors=np.arange(len(probes.anchors)))
@@ -141,11 +143,10 @@ def _one_pass(
     probes: Probes,
     budget: float,
     progress: Progress | None,
-) -> tuple[States, dict[str, States]]:
-    """Encode the copies and the altered sentences, which come first, then as many of the texts as the budget allows."""
+) -> tuple[States, States]:
+    """Encode the copies, their sentences and as many others, then as many of the texts as the budget allows."""
     started = time.monotonic()
-    copies = probes.copies()
-    total = len(sample) + sum(map(len, copies.values()))
+    total = len(sample) + len(probes.shortened)
     done = 0
 
     def encode(texts: list[str]) -> States:
@@ -158,8 +159,8 @@ def _one_pass(
                 progress(done, total)
         return joined(parts)
 
-    altered = {name: encode(group) for name, group in copies.items()}
-    needed = len(probes.anchors)
+    shortened = encode(probes.shortened)
+    needed = 2 * len(probes.anchors)
     parts = [encode(sample[:needed])]
     for start in range(needed, len(sample), _CHUNK):
         if time.monotonic() - started > _PASS_SHARE * budget:
@@ -172,4 +173,4 @@ def _one_pass(
         parts.append(encode(sample[start : start + _CHUNK]))
     if progress is not None:
         progress(total, total)
-    return joined(parts), altered
+    return joined(parts), shortened

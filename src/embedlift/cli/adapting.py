@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path  # noqa: TC003 - typer reads it at run time
 from typing import Annotated, Any
 
@@ -108,18 +107,14 @@ def adapt(
 
 def _print_choice(choice: Any, shown: int = 8) -> None:
     """Print the best candidates and the plain model, with their evidence, and why the first was chosen."""
-    scores = [-1.0 if math.isnan(score) else score for score in choice.verdict.scores]
-    order = sorted(range(len(scores)), key=lambda row: (row != choice.winner, -scores[row]))
+    order = choice.ranking()
     rows = order[:shown] if 0 in order[:shown] else [*order[: shown - 1], 0]
-    title = f"the best {shown - 1} of {len(choice.candidates)} candidates and the plain model"
-    table = Table(
-        "candidate", "halves", "grading", "recovery", "uniformity", "score", title=title, title_justify="left"
-    )
+    title = f"{len(rows)} of {len(choice.candidates)} candidates"
+    table = Table("candidate", "grading", "recovery", "uniformity", "competed", title=title, title_justify="left")
     for row in rows:
-        found, score = choice.evidence[row], scores[row]
         mark = " <- chosen" if row == choice.winner else " (plain)" if row == 0 else ""
-        figures = [f"{found[name]:.3f}" for name in ("halves", "grading", "recovery", "uniformity")]
-        table.add_row(choice.candidates[row].name + mark, *figures, f"{score:.2f}" if score >= 0 else "other layers")
+        figures = [f"{choice.evidence[row][name]:.3f}" for name in ("grading", "recovery", "uniformity")]
+        table.add_row(choice.candidates[row].name + mark, *figures, "yes" if choice.verdict.competing[row] else "no")
     console.out.print(table)
     console.say(choice.explanation)
 

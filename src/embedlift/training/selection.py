@@ -72,7 +72,7 @@ class ShortenedCopies:
     def __init__(self, texts: Sequence[str], seed: int) -> None:
         probes = make_probes(texts, _PROBES, seed)
         self.sentences = [texts[place] for place in probes.anchors]
-        self.shortened = probes.deleted
+        self.shortened = probes.shortened
 
     def recovery(self, encoder: Encodes) -> NDArray[np.float64]:
         """Return how well each sentence and its copy find each other, shape (n,): higher is better."""
