@@ -1,4 +1,5 @@
 import shutil
+import threading
 import warnings
 
 import numpy as np
@@ -371,3 +372,44 @@ def test_the_fingerprint_knows_the_weights(tiny_bert):
     with torch.no_grad():
         encoder.model[0].model.embeddings.word_embeddings.weight[7, 3] += 1e-3
     assert encoder.fingerprint() != before
+
+
+def test_the_next_window_is_read_while_the_model_works_and_by_one_thread_only(tiny_bert, monkeypatch):
+    """A tokenizer must not be used by two threads at once, and a stopped encoding must leave none behind."""
+    windows = [sentences(20, seed=seed) for seed in range(4)]
+    expected = Encoder(tiny_bert).encode(windows[0])
+    tokenised, threads = [], set()
+    read = encoder_module.read_window
+
+    def watched(model, texts, *given):
+        threads.add(threading.get_ident())
+        tokenised.append(texts)
+        return read(model, texts, *given)
+
+    monkeypatch.setattr(encoder_module, "read_window", watched)
+    ready = Encoder(tiny_bert).encode_windows(windows)
+    assert np.array_equal(next(ready).vectors, expected)
+    ready.close()
+    assert tokenised == windows[: len(tokenised)]
+    assert len(tokenised) <= 2
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("read-ahead")]
+
+
+@pytest.mark.parametrize("long", ["truncate", "chunk-mean"])
+def test_a_failing_model_or_reader_ends_the_thread(tiny_bert, monkeypatch, long):
+    def windows():
+        yield ["the word"]
+        yield ["one " * 100]
+        raise OSError("the disk is gone")
+
+    encoder = Encoder(tiny_bert, long=long)
+    done = []
+    with pytest.raises(OSError, match="the disk is gone"):
+        done.extend(encoder.encode_windows(windows()))
+    assert len(done) == 2
+    monkeypatch.setattr(Encoder, "_forward", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        encoder.encode(sentences(30))
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("read-ahead")]

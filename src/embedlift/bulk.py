@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections import deque
+from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from embedlift.encoder import Encoder, Progress
+    from embedlift.encoder import Encoded, Encoder, Progress
     from embedlift.vector_files import NpyFiles, ParquetFiles
 
 #: Rows and characters that are encoded between two writes: what a killed run loses, and what memory holds, at most.
@@ -116,6 +118,15 @@ def encode_files(
     return run.outcome(found)
 
 
+class _Part(NamedTuple):
+    """Texts that are written together: text i of the part is the distinct text ``rows[i]``."""
+
+    first_row: int
+    texts: list[str]
+    distinct: list[str]
+    rows: list[int]
+
+
 class _Run:
     """The work between the survey of the inputs and the finished files."""
 
@@ -128,32 +139,50 @@ class _Run:
 
     def encode(self, found: Survey, progress: Progress | None) -> None:
         """Encode what is not finished yet, part by part, and join the parts of each shard."""
-        texts = itertools.islice(found.texts(), self.journal.rows, None)
-        while self.journal.rows < found.rows or not self.journal.parts:
-            self._join_full_shard()
-            first_row = self.journal.rows
-            room = _PART_ROWS if self.shard_rows is None else self.shard_rows - first_row % self.shard_rows
-            part = _next_part(texts, min(_PART_ROWS, room))
-            report = None if progress is None else _offset(progress, first_row, found.rows)
-            self._encode_part(first_row, part, report)
-        for _ in texts:  # there is none left, but reading on compares the last file with what it was
-            raise RuntimeError("more texts than rows")
+        self._join_full_shard()
+        waiting: deque[_Part] = deque()  # read by a thread, and not yet encoded
+        repeated = 0
+
+        def windows() -> Iterator[list[str]]:
+            nonlocal repeated
+            for part in self._read_parts(found):
+                waiting.append(part)
+                repeated += len(part.texts) - len(part.distinct)
+                yield part.distinct
+
+        start = self.journal.rows
+        report = None if progress is None else lambda done: progress(start + repeated + done, found.rows)
+        with closing(self.encoder.encode_windows(windows(), progress=report)) as ready:
+            for encoded in ready:
+                self._write_part(waiting.popleft(), encoded)
+                self._join_full_shard()
         self._join_full_shard(last=True)
         if self.journal.rows != found.rows:
             raise RuntimeError(f"{self.journal.rows} rows written, {found.rows} read")
 
-    def _encode_part(self, first_row: int, texts: list[str], progress: Progress | None) -> None:
-        places: dict[str, int] = {}
-        rows = [places.setdefault(text, len(places)) for text in texts]
-        report = None if progress is None else _offset(progress, len(texts) - len(places), len(texts))
-        encoded = self.encoder.encode_distinct(list(places), progress=report)
-        stem = f"parts/{first_row:012d}"
-        self.files.write(self.folder / stem, first_row, texts, encoded.vectors[rows])
+    def _read_parts(self, found: Survey) -> Iterator[_Part]:
+        """Yield what is not finished yet; no part lies in two shards, and there is one even if there is no text."""
+        row = self.journal.rows
+        texts = itertools.islice(found.texts(), row, None)
+        no_part_yet = not self.journal.parts
+        while row < found.rows or no_part_yet:
+            room = _PART_ROWS if self.shard_rows is None else self.shard_rows - row % self.shard_rows
+            part = _next_part(texts, min(_PART_ROWS, room))
+            places: dict[str, int] = {}
+            rows = [places.setdefault(text, len(places)) for text in part]
+            yield _Part(row, part, list(places), rows)
+            row, no_part_yet = row + len(part), False
+        for _ in texts:  # there is none left, but reading on compares the last file with what it was
+            raise RuntimeError("more texts than rows")
+
+    def _write_part(self, part: _Part, encoded: Encoded) -> None:
+        stem = f"parts/{part.first_row:012d}"
+        self.files.write(self.folder / stem, part.first_row, part.texts, encoded.vectors[part.rows])
         counts = {
-            "truncated": int(encoded.truncated[rows].sum()),
-            "without_tokens": int(encoded.without_tokens[rows].sum()),
+            "truncated": int(encoded.truncated[part.rows].sum()),
+            "without_tokens": int(encoded.without_tokens[part.rows].sum()),
         }
-        self.journal.add(stem, len(texts), self.files.files(self.folder / stem), counts)
+        self.journal.add(stem, len(part.texts), self.files.files(self.folder / stem), counts)
 
     def _join_full_shard(self, *, last: bool = False) -> None:
         waiting = self.journal.waiting()
@@ -222,10 +251,6 @@ def _has_scales(path: Path) -> bool:
     if path.suffix != ".npy" or not path.is_file() or not scale_file(path).is_file():
         return False
     return np.load(path, mmap_mode="r").dtype == np.int8
-
-
-def _offset(progress: Progress, start: int, total: int) -> Progress:
-    return lambda done, _: progress(start + done, total)
 
 
 def read_vectors(path: Path) -> NDArray[np.floating]:

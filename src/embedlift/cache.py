@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import uuid
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -84,11 +85,12 @@ class CachedEncoder:
         keys = [_key(text) for text in texts]
         known = self._read_index()
         missing = list({key: text for key, text in zip(keys, texts, strict=True) if key not in known}.items())
-        for start in range(0, len(missing), _SHARD):
-            part = missing[start : start + _SHARD]
-            report = None if progress is None else _offset(progress, start, len(missing))
-            encoded = self._trunk.encode_distinct([text for _, text in part], progress=report)
-            known |= self._write([key for key, _ in part], encoded)
+        parts = [missing[start : start + _SHARD] for start in range(0, len(missing), _SHARD)]
+        report = None if progress is None else lambda done: progress(done, len(missing))
+        windows = ([text for _, text in part] for part in parts)
+        with closing(self._trunk.encode_windows(windows, progress=report)) as encoded:
+            for part, window in zip(parts, encoded, strict=True):
+                known |= self._write([key for key, _ in part], window)
         places = [known[key] for key in keys]
         self.truncated = sum(place.truncated for place in places)
         warn_without_tokens(sum(place.without_tokens for place in places))
@@ -155,7 +157,3 @@ def _reserved_map(path: Path, shape: tuple[int, int]) -> NDArray[np.float32]:
 
 def _key(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def _offset(progress: Progress, start: int, total: int) -> Progress:
-    return lambda done, _: progress(start + done, total)

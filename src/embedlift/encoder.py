@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
+from collections import deque
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +18,17 @@ from embedlift.chunks import mean_of_pieces, room_for_text, split_long
 from embedlift.corpus import check_texts
 from embedlift.errors import InputError
 from embedlift.layers import split_after_pooling
+from embedlift.read_ahead import read_ahead
 from embedlift.windows import read_window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
     from sentence_transformers import SentenceTransformer
+
+    from embedlift.chunks import Piece
 
     Progress = Callable[[int, int], None]
 
@@ -144,36 +149,73 @@ class Encoder:
 
     def encode_distinct(self, texts: list[str], *, progress: Progress | None = None) -> Encoded:
         """Encode ``texts`` one and all, with the record of what was truncated or empty."""
-        if self._room is not None and texts:
-            return self._mean_over_pieces(texts, self._room, progress)
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         truncated, without_tokens = np.zeros((2, len(texts)), dtype=bool)
-        done = 0
-        for start in range(0, len(texts), _WINDOW):
-            part = slice(start, start + _WINDOW)
-            window = read_window(self.model, texts[part], self.prompt, self.batch_tokens)
-            truncated[part], without_tokens[part] = window.truncated, window.without_tokens
-            for batch in window.batches:
-                vectors[start + np.array(batch.places)] = self._forward(batch.features)
-                done += len(batch.places)
-                self.tokens_read += batch.tokens
-                if progress is not None:
-                    progress(done, len(texts))
+        report = None if progress is None else lambda done: progress(done, len(texts))
+        starts = range(0, len(texts), _WINDOW)
+        windows = (texts[start : start + _WINDOW] for start in starts)
+        with closing(self.encode_windows(windows, progress=report)) as encoded:
+            for start, window in zip(starts, encoded, strict=True):
+                part = slice(start, start + _WINDOW)
+                vectors[part] = window.vectors
+                truncated[part], without_tokens[part] = window.truncated, window.without_tokens
         return Encoded(vectors, truncated, without_tokens)
 
-    def _mean_over_pieces(self, texts: list[str], room: int, progress: Progress | None) -> Encoded:
-        pieces = split_long(self.model.tokenizer, texts, room)
-        owners = np.repeat(np.arange(len(texts)), [len(own) for own in pieces])
-        report = None if progress is None else lambda done, _: progress(int(owners[done - 1]) + 1, len(texts))
+    def encode_windows(
+        self, windows: Iterable[list[str]], *, progress: Callable[[int], None] | None = None
+    ) -> Generator[Encoded]:
+        """Encode lists of texts one after the other; a thread reads and tokenises the next one meanwhile.
+
+        Args:
+            windows: Each is sorted by length, and takes memory, as a whole. Read in the thread, one ahead.
+            progress: Called with the texts done after each batch.
+        """
+        if self._room is not None:
+            yield from self._means_over_pieces(windows, self._room, progress)
+            return
+        done = 0
+        read = (read_window(self.model, texts, self.prompt, self.batch_tokens) for texts in windows)
+        with closing(read_ahead(read)) as ready:
+            for window in ready:
+                vectors = np.empty((len(window.truncated), self.dimension), dtype=np.float32)
+                for batch in window.batches:
+                    vectors[batch.places] = self._forward(batch.features)
+                    done += len(batch.places)
+                    self.tokens_read += batch.tokens
+                    if progress is not None:
+                        progress(done)
+                yield Encoded(vectors, window.truncated, window.without_tokens)
+
+    def _means_over_pieces(
+        self, windows: Iterable[list[str]], room: int, progress: Callable[[int], None] | None
+    ) -> Iterator[Encoded]:
         trunk, head = split_after_pooling(self.model)
         reader = Encoder(trunk, batch_tokens=self.batch_tokens)
-        encoded = reader.encode_distinct([piece.text for own in pieces for piece in own], progress=report)
-        self.tokens_read += reader.tokens_read
-        vectors = through_head(self.model, head, mean_of_pieces(encoded.vectors, pieces))
-        truncated, without_tokens = np.zeros((2, len(texts)), dtype=bool)
-        np.logical_or.at(truncated, owners, encoded.truncated)
-        np.logical_or.at(without_tokens, owners, encoded.without_tokens)
-        return Encoded(vectors, truncated, without_tokens)
+        split: deque[list[list[Piece]]] = deque()  # windows that are cut, and not yet encoded
+
+        def pieces_of_windows() -> Iterator[list[str]]:
+            for texts in windows:
+                split.append(split_long(self.model.tokenizer, texts, room))
+                yield [piece.text for own in split[-1] for piece in own]
+
+        done, pieces_done, read_before = 0, 0, self.tokens_read
+
+        def report(pieces: int) -> None:
+            self.tokens_read = read_before + reader.tokens_read
+            if progress is not None:  # the pieces of the window that are done, in texts
+                count = sum(len(own) for own in split[0])
+                progress(done + len(split[0]) * (pieces - pieces_done) // count)
+
+        with closing(reader.encode_windows(pieces_of_windows(), progress=report)) as ready:
+            for encoded in ready:
+                pieces = split.popleft()
+                owners = np.repeat(np.arange(len(pieces)), [len(own) for own in pieces])
+                vectors = through_head(self.model, head, mean_of_pieces(encoded.vectors, pieces))
+                truncated, without_tokens = np.zeros((2, len(pieces)), dtype=bool)
+                np.logical_or.at(truncated, owners, encoded.truncated)
+                np.logical_or.at(without_tokens, owners, encoded.without_tokens)
+                done, pieces_done = done + len(pieces), pieces_done + len(owners)
+                yield Encoded(vectors, truncated, without_tokens)
 
     def fingerprint(self) -> str:
         """Return a digest of all that decides a vector: weights, modules, tokenizer, prompt, length, versions."""

@@ -40,12 +40,12 @@ class Window:
     """Texts that are tokenised and sorted together.
 
     Attributes:
-        batches: The model's input; it is put together while it is read.
+        batches: The model's input.
         truncated: Which texts were longer than the model's limit, shape (N,).
         without_tokens: For which texts the tokenizer gives no token, shape (N,).
     """
 
-    batches: Iterator[Batch]
+    batches: list[Batch]
     truncated: NDArray[np.bool_]
     without_tokens: NDArray[np.bool_]
 
@@ -54,8 +54,10 @@ def read_window(model: SentenceTransformer, texts: list[str], prompt: str | None
     """Tokenise ``texts`` once, sort them by token count, and cut them into batches of at most ``batch_tokens``."""
     texts = [repair_surrogates(text) for text in texts]
     truncated, without_tokens = np.zeros((2, len(texts)), dtype=bool)
+    if not texts:
+        return Window([], truncated, without_tokens)
     if not reads_plain_text(model):
-        return Window(_text_batches(model, texts, prompt), truncated, without_tokens)
+        return Window(list(_text_batches(model, texts, prompt)), truncated, without_tokens)
     tokenizer: Any = model.tokenizer
     prompted = [prompt + text for text in texts] if prompt else texts
     encoded = tokenizer(prompted, truncation="longest_first", padding=False, return_attention_mask=True)
@@ -68,7 +70,7 @@ def read_window(model: SentenceTransformer, texts: list[str], prompt: str | None
         for key, values in columns.items():
             values[place] = [{"input_ids": _filler(tokenizer), "attention_mask": 1}.get(key, 0)]
     batches = _token_batches(model, columns, np.maximum(lengths, 1), prompt, batch_tokens)
-    return Window(batches, truncated, without_tokens)
+    return Window(list(batches), truncated, without_tokens)
 
 
 def _token_batches(
