@@ -63,6 +63,20 @@ def test_prompts_for_queries_and_documents_are_used_unless_another_is_given(tmp_
     assert same == (prompt is not None)
 
 
+@pytest.mark.parametrize("cache", [True, False])
+def test_long_texts_may_be_averaged_over_pieces(tiny_bert, cache):
+    """What stands behind the model's limit then counts."""
+    start = "time number people water year good hot man"
+    pairs = sts.Pairs("ends", [f"{start} {text}" for text in TEXTS[:20]], [start] * 20, GOLD[:20])
+    task = sts.Task("ends", "own", [pairs])
+    by_long = {
+        long: assessment.evaluate([tiny_bert], [task], cache=cache, max_length=10, long=long).scores[0]
+        for long in ("truncate", "chunk-mean")
+    }
+    assert by_long["truncate"].score is None, "all texts are the same eight words"
+    assert -1 <= by_long["chunk-mean"].score <= 1
+
+
 def test_bad_names(tiny_bert):
     with pytest.raises(InputError, match="each model can be given once"):
         assessment.evaluate([tiny_bert, str(tiny_bert)], [TASK])

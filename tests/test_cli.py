@@ -124,6 +124,23 @@ def test_evaluate_is_the_same_with_and_without_the_cache(tmp_path, data, tiny_be
     assert one == two
 
 
+def test_long_texts_are_averaged_in_evaluate_too(tmp_path, tiny_bert):
+    """What follows the model's limit of 9 tokens decides the scores; how it was read stands in the results."""
+    start = "time number people water year good hot"
+    rows = [f"{start} {text},{start} {text[::-1]} {text},{i % 5}" for i, text in enumerate(sentences(20))]
+    (tmp_path / "p.csv").write_text("\n".join(["sentence1,sentence2,score", *rows]) + "\n")
+    found = {}
+    for long in ("truncate", "chunk-mean"):
+        given = ["--pairs", tmp_path / "p.csv", "--max-length", 9, "--long", long, "--json", tmp_path / "e.json"]
+        done = command("evaluate", tiny_bert, *given)
+        assert done.code == 0, done.err
+        found[long] = json.loads((tmp_path / "e.json").read_text())
+        assert found[long]["settings"]["long"] == long
+    scores = [document["results"][0]["score"] for document in found.values()]
+    assert scores[0] is None, "all texts have the same seven words"
+    assert -1 <= scores[1] <= 1
+
+
 def test_a_collapsed_model_is_called_so(tmp_path, data, tiny_bert):
     """USERS: constant scores gave a NaN correlation."""
     from safetensors.torch import load_file, save_file

@@ -46,6 +46,17 @@ def test_a_sample_of_the_texts_is_encoded(world):
     assert "model: 30 vectors of 32 dimensions" in done.out
 
 
+def test_long_texts_may_be_averaged_over_pieces(world):
+    given = ["--corpus", "fine.txt", "--max-length", 8, "--json", "d.json"]
+    means = []
+    for long in ("truncate", "chunk-mean"):
+        assert command("diagnose", "model", *given, "--long", long).code == 0
+        document = json.loads((world / "d.json").read_text())
+        assert document["settings"]["long"] == long
+        means.append(document["figures"]["random_pair_cosine"])
+    assert means[0] != means[1]
+
+
 def test_vectors(world):
     done = command("diagnose", "x.npy", "--sample", 40)
     assert done.code == 0, done.err

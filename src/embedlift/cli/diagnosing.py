@@ -46,7 +46,7 @@ def diagnose(
     from embedlift.record import library_versions
 
     if source.endswith(".npy"):
-        if {*encoder.values()} != {None, "float32"}:
+        if {*encoder.values()} != {None, "float32", "truncate"}:
             raise InputError("--pooling, --layers, --dtype and the like are for a model, not for a file of vectors")
         vectors, rows = _read(Path(source), corpus, column)
         adapt = ["fit", "whitening", source, "-o", "T"]

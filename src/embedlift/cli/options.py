@@ -52,6 +52,7 @@ _ENCODER: dict[str, tuple[Any, Any]] = {
     "pooling": (Pooling, None),
     "layers": (Layers, None),
     "max_length": (MaxLength, None),
+    "long": (Long, "truncate"),
     "prompt": (Prompt, None),
     "dtype": (Dtype, "float32"),
     "device": (Device, None),

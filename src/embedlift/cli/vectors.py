@@ -26,7 +26,6 @@ def encode(
     ],
     output: Annotated[Path, typer.Option(help="OUT.npy or OUT.parquet (id, text, vector).", metavar="OUT")],
     column: options.Column = None,
-    long: options.Long = "truncate",
     output_dtype: Annotated[str, typer.Option(help="Of the numbers in OUT: float32, float16 or int8.")] = "float32",
     shard_rows: Annotated[
         int | None, typer.Option(help="Make OUT a folder of files with N rows each.", metavar="N")
@@ -42,7 +41,7 @@ def encode(
         from embedlift.bulk import encode_files
         from embedlift.encoder import Encoder
 
-        loaded = Encoder(model, long=long, **encoder)
+        loaded = Encoder(model, **encoder)
         progress.watch(loaded)
         done = encode_files(
             loaded,
