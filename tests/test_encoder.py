@@ -1,3 +1,4 @@
+import json
 import shutil
 import threading
 import warnings
@@ -216,6 +217,36 @@ def test_a_million_characters(folder, text):
 def test_lone_surrogates_are_read_as_replacement_characters(tiny_bert):
     vectors = Encoder(tiny_bert).encode(["the \ud800 word", "the \ufffd word", "the \ud83d\ude00 word", "the 😀 word"])
     assert distance(vectors[[0, 2]], vectors[[1, 3]]) < TOLERANCE["float32"]
+
+
+SPECIAL = ["[SEP] the [PAD] word [MASK]", "[CLS]", "</s> the word <s>", "[PAD] [PAD]", "the word"]
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_typed_special_tokens_are_read_as_the_tokenizer_says_here_and_in_plain_sentence_transformers(
+    folder, tmp_path, split
+):
+    """As signs by default; as text with ``split_special_tokens``, which the saved model keeps."""
+    folder = shutil.copytree(folder, tmp_path / "model")
+    if split:
+        settings = json.loads((folder / "tokenizer_config.json").read_text()) | {"split_special_tokens": True}
+        (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    encoder = Encoder(folder)
+    signs = set(encoder.model.tokenizer.all_special_ids) - {encoder.model.tokenizer.unk_token_id}
+    inside = [set(encoder.model.tokenizer(text, add_special_tokens=False)["input_ids"]) & signs for text in SPECIAL]
+    assert any(inside) != split
+    vectors = encoder.encode(SPECIAL)
+    assert distance(vectors, np.concatenate([encoder.encode([text]) for text in SPECIAL])) < TOLERANCE["float32"]
+    encoder.model.save_pretrained(str(tmp_path / "m"), create_model_card=False)
+    assert distance(SentenceTransformer(str(tmp_path / "m")).encode(SPECIAL), vectors) < 1e-5
+    assert distance(Encoder(tmp_path / "m").encode(SPECIAL), vectors) < 1e-5
+
+
+def test_the_fingerprint_knows_how_typed_special_tokens_are_read(tiny_bert):
+    encoder = Encoder(tiny_bert)
+    before = encoder.fingerprint()
+    encoder.model.tokenizer.split_special_tokens = True
+    assert encoder.fingerprint() != before
 
 
 @pytest.mark.parametrize("bad", [None, float("nan"), pd.NA, 3.14, b"bytes"], ids=repr)

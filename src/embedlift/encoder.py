@@ -227,8 +227,10 @@ class Encoder:
             "truncate_dim": self.model.truncate_dim,
             "torch": torch.__version__,
         } | ({} if self.long == "truncate" else {"long": self.long})
-        digest.update(json.dumps(facts, sort_keys=True, default=str).encode())
         tokenizer = getattr(self.model, "tokenizer", None)
+        if getattr(tokenizer, "split_special_tokens", False):  # a setting beside the tokenizer's own file
+            facts["split_special_tokens"] = True
+        digest.update(json.dumps(facts, sort_keys=True, default=str).encode())
         backend: Any = getattr(tokenizer, "backend_tokenizer", tokenizer)
         if hasattr(backend, "to_str"):
             stable = json.loads(backend.to_str())
