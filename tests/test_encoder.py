@@ -135,6 +135,11 @@ def test_a_budget_below_one_is_refused(tiny_bert, budget):
         Encoder(tiny_bert, batch_tokens=budget)
 
 
+@pytest.mark.parametrize(("dtype", "tokens"), [("float32", 1024), ("bfloat16", 2048), ("float16", 2048)])
+def test_the_default_budget_follows_the_size_of_a_number(tiny_bert, dtype, tokens):
+    assert Encoder(tiny_bert, dtype=dtype, device="cpu").batch_tokens == tokens
+
+
 def test_windows_do_not_show(tiny_bert, monkeypatch):
     texts = sentences(50)
     encoder = Encoder(tiny_bert)

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
 
-#: Tokens in a batch, padding included, where a processor's cache decides: benchmarks/encode_speed.py.
+#: Tokens in a batch, padding included, where a processor's cache decides: benchmarks/encode_speed. In float32; of
+#: smaller numbers as many more fit.
 BATCH_TOKENS = 1024
 
 #: The same on an accelerator, which wants to be kept busy.
@@ -77,8 +78,8 @@ class Encoder:
         max_length: Longest input in tokens.
         dtype: ``float32``, ``bfloat16`` or ``float16``.
         device: For torch.
-        batch_tokens: Tokens in a batch, padding included; by default ``BATCH_TOKENS``, on an accelerator
-            ``ACCELERATOR_BATCH_TOKENS``.
+        batch_tokens: Tokens in a batch, padding included; by default ``BATCH_TOKENS``, in 16 bits twice as many, on an
+            accelerator ``ACCELERATOR_BATCH_TOKENS``.
         long: What becomes of texts above the limit: ``truncate`` keeps their beginning, ``chunk-mean`` cuts them
             between words into pieces that fit, and averages the pooled vectors of these by their tokens.
         one_token: Let the default pooling of plain models be ``cls`` or ``last`` (decoders) instead of ``mean``.
@@ -119,8 +120,7 @@ class Encoder:
             device=device,
             one_token=one_token,
         )
-        on_cpu = self.model.device.type == "cpu"
-        self.batch_tokens = batch_tokens or (BATCH_TOKENS if on_cpu else ACCELERATOR_BATCH_TOKENS)
+        self.batch_tokens = batch_tokens or _default_batch_tokens(self.model)
         self.prompt = _use_prompt(self.model, prompt)
         self.long = long
         self._room = room_for_text(self.model, self.prompt) if long == "chunk-mean" else None
@@ -266,6 +266,12 @@ def warn_without_tokens(count: int) -> None:
             "they have the vector of the end-of-text token",
             stacklevel=3,
         )
+
+
+def _default_batch_tokens(model: SentenceTransformer) -> int:
+    if model.device.type != "cpu":
+        return ACCELERATOR_BATCH_TOKENS
+    return BATCH_TOKENS * torch.float32.itemsize // (model.dtype or torch.float32).itemsize
 
 
 def _use_prompt(model: SentenceTransformer, prompt: str | None) -> str | None:

@@ -31,7 +31,8 @@ class OnnxEncoder:
         prompt: Name of one of the model's prompts, or a text put before every input. Default: the model's own.
         threads: Threads that the model may use; 0 leaves it to onnxruntime.
         providers: Execution providers of onnxruntime, such as ``["CUDAExecutionProvider"]``.
-        batch_tokens: Tokens in a batch, padding included.
+        batch_tokens: Tokens in a batch, padding included; by default 512 on a CPU, whose cache then holds what a layer
+            computes, else 4,096.
 
     Attributes:
         config: What the export recorded: dimension, max_length, prompts, the difference it measured, ...
@@ -44,13 +45,13 @@ class OnnxEncoder:
         prompt: str | None = None,
         threads: int = 0,
         providers: Sequence[str] = ("CPUExecutionProvider",),
-        batch_tokens: int = 4096,
+        batch_tokens: int | None = None,
     ) -> None:
         folder = Path(folder)
         self.config: dict[str, Any] = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         name = self.config["default_prompt"] if prompt is None else prompt
         self.prompt: str = self.config["prompts"].get(name, prompt or "")
-        self._batch_tokens = batch_tokens
+        self._batch_tokens = batch_tokens or (512 if list(providers) == ["CPUExecutionProvider"] else 4096)
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_padding()
         options = onnxruntime.SessionOptions()

@@ -1,0 +1,1 @@
+"""Encoding against sentence-transformers' ``encode``: see ``__main__.py``."""
