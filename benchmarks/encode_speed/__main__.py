@@ -2,11 +2,12 @@
 
 Every contender encodes the same distinct texts in turn, on the same threads; medians count. sentence-transformers runs
 at its default batch size and at the best of some others, in torch and, with --peers, on its ONNX backend: a process in
-a venv of its own, whose export and loading do not count. "speed" is against the fastest of these. "padding" is the
-share of the tokens in the model that belong to no text. "GEMM" is the arithmetic that the real tokens need, a second,
-against what the machine's matrix product reaches alone, measured between the rounds. Then the profile says where the
-time goes. With --frontier, other number types stand beside float32: speed against cosine with the float32 vectors.
-With --output, the table is also written there, with the throughput at each length for ``encode_speed.plot``.
+a venv of its own, whose export and loading do not count. "speed" is against the fastest of these in float32. "padding"
+is the share of the tokens in the model that belong to no text. "GEMM" is the arithmetic that the real tokens need, a
+second, against what the machine's matrix product reaches alone in float32, measured between the rounds (bfloat16 may
+exceed it). Then the profile says where the time goes. With --frontier, other number types stand beside float32: speed
+against cosine with the float32 vectors. With --output, the table is also written there, with the throughput at each length
+for ``encode_speed.plot``.
 Goals: float32 at least 1.3 times as fast on short and mixed text, never slower on long text, padding at most 3 %; at
 least 2 times at a mean cosine of 0.999, 3 times at 0.99.
 
@@ -89,11 +90,13 @@ def measure(name: str, given: Any, facts: dict[str, str], rows: list[Row], curve
         if peer is not None:
             facts["peers"] = ", ".join(f"{package} {version}" for package, version in peer.versions.items())
             lines.append(f"{label}: the ONNX peer took {peer.load_seconds:.0f} s to export and load")
-        ours = [contenders.of_embedlift(contenders.OWN, own, clock)]
+        ours, models = [contenders.of_embedlift(contenders.OWN, own, clock)], {"float32": own.model}
         if given.frontier:
-            ours += contenders.frontier(name, own, work, given.threads, clock)
+            half = Encoder(name, dtype="bfloat16")
+            models["bfloat16"] = half.model
+            ours += contenders.frontier(own, half, work, given.threads, clock)
         for kind, texts in read_texts(given.data, given.texts).items():
-            peers = contenders.of_peers(own.model, peer, texts[:: max(1, len(texts) // 500)], clock)
+            peers = contenders.of_peers(models, peer, texts[:: max(1, len(texts) // 500)], clock)
             found = compare(label, own.model, kind, texts, ours + peers, given.rounds, clock)
             rows += found
             print(report.table(found), flush=True)
@@ -103,7 +106,7 @@ def measure(name: str, given: Any, facts: dict[str, str], rows: list[Row], curve
         for length in LENGTHS if given.output else ():
             if length <= own.model.max_seq_length:
                 texts = of_length(own.model.tokenizer, length, TOKENS_AT_LENGTH // length)
-                peers = contenders.of_peers(own.model, peer, texts, clock)
+                peers = contenders.of_peers(models, peer, texts, clock)
                 curve += compare(label, own.model, f"{length} tokens", texts, ours + peers, given.rounds, clock)
 
 

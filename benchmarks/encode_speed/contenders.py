@@ -55,10 +55,20 @@ def of_embedlift(name: str, encoder: Encoder, clock: Clock) -> Contender:
     return _here(name, encoder.encode, encoder.model, clock)
 
 
-def of_peers(model: SentenceTransformer, peer: PeerProcess | None, sample: list[str], clock: Clock) -> list[Contender]:
-    """Return sentence-transformers in float32, on torch and ONNX, each at its default batch size and its best one."""
-    torch_way = f"sentence-transformers {sentence_transformers.__version__}, torch"
-    ways: list[Callable[[int], Contender]] = [lambda size: _of_torch(torch_way, model, size, clock)]
+def of_peers(
+    models: dict[str, SentenceTransformer], peer: PeerProcess | None, sample: list[str], clock: Clock
+) -> list[Contender]:
+    """Return sentence-transformers on torch and ONNX, each at its default batch size and at its best one.
+
+    Args:
+        models: On torch, by dtype.
+        peer: On ONNX, in float32.
+        sample: Texts on which the best batch size is found.
+        clock: Counts seconds.
+    """
+    ways: list[Callable[[int], Contender]] = [
+        functools.partial(_of_torch, dtype, model, clock) for dtype, model in models.items()
+    ]
     if peer is not None:
         ways.append(functools.partial(_of_onnx, peer, cpu_time=clock is time.process_time))
     return [way(size) for way in ways for size in sorted({DEFAULT_BATCH_SIZE, best_batch_size(way, sample)})]
@@ -70,9 +80,8 @@ def best_batch_size(way: Callable[[int], Contender], sample: list[str]) -> int:
     return min(seconds, key=lambda size: seconds[size])
 
 
-def frontier(name: str, own: Encoder, work: Path, threads: int, clock: Clock) -> list[Contender]:
+def frontier(own: Encoder, half: Encoder, work: Path, threads: int, clock: Clock) -> list[Contender]:
     """Return this library's ways that give up some accuracy for speed, and those that should cost none."""
-    half = Encoder(name, dtype="bfloat16")
     found = [of_embedlift(f"{OWN}, bfloat16", half, clock)]
     compiled = copy.deepcopy(own.model)
     compiled[0].model = torch.compile(compiled[0].model, dynamic=True)
@@ -101,14 +110,15 @@ def _here(
     return Contender(name, run, watch, of_peers)
 
 
-def _of_torch(name: str, model: SentenceTransformer, size: int, clock: Clock) -> Contender:
+def _of_torch(dtype: str, model: SentenceTransformer, clock: Clock, size: int) -> Contender:
+    name = f"sentence-transformers {sentence_transformers.__version__}, torch, {dtype}, {_batch(size)}"
     encode = lambda texts: model.encode(texts, batch_size=size)
-    return _here(f"{name}, {_batch(size)}", encode, model, clock, of_peers=True)
+    return _here(name, encode, model, clock, of_peers=dtype == "float32")
 
 
 def _of_onnx(peer: PeerProcess, size: int, *, cpu_time: bool) -> Contender:
     return Contender(
-        f"sentence-transformers {peer.versions['sentence-transformers']}, ONNX, {_batch(size)}",
+        f"sentence-transformers {peer.versions['sentence-transformers']}, ONNX, float32, {_batch(size)}",
         lambda texts: peer.encode(texts, size, cpu_time=cpu_time),
         lambda texts: peer.padding(texts, size),
         of_peers=True,
