@@ -21,10 +21,11 @@ test: lint
 slow: $(VENV)/ready
 	$(RUN) -m pytest -m "slow"
 
-# What docs/encoding.md and docs/export.md claim about speed, memory and killed runs, measured again: about HOURS.
+# What docs/encoding.md and docs/export.md claim about speed, memory and killed runs, measured again: about two hours.
 # Tables and the plot of the throughput are kept in $(RESULTS).
 bench: $(VENV)/ready $(PEERS)/ready
-	$(BENCHED) -m encode_speed $(BERT) packaged:all-minilm-l6-v2 --data $(DATA) --peers $(PEERS)/bin/python --frontier --output $(RESULTS)
+	$(BENCHED) -m encode_speed $(BERT) packaged:all-minilm-l6-v2 --data $(DATA) --texts 1200 --frontier \
+		--peers $(PEERS)/bin/python --output $(RESULTS)
 	PYTHONPATH=benchmarks $(PEERS)/bin/python -m encode_speed.plot $(RESULTS)
 	$(BENCHED) benchmarks/depths.py --data $(DATA) --output $(RESULTS)
 	$(BENCHED) benchmarks/encode_memory.py

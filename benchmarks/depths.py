@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+os.environ.setdefault("TQDM_DISABLE", "1")  # the GGUF reader draws bars of its own
 
 import torch
 import transformers

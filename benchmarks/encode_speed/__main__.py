@@ -6,13 +6,14 @@ a venv of its own, whose export and loading do not count. "speed" is against the
 is the share of the tokens in the model that belong to no text. "GEMM" is the arithmetic that the real tokens need, a
 second, against what the machine's matrix product reaches alone in float32, measured between the rounds (bfloat16 may
 exceed it). Then the profile says where the time goes. With --frontier, other number types stand beside float32: speed
-against cosine with the float32 vectors. With --output, the table is also written there, with the throughput at each length
-for ``encode_speed.plot``.
+against cosine with the float32 vectors. With --output, the table is also written there, with the throughput on made-up
+texts of each length for ``encode_speed.plot``.
 Goals: float32 at least 1.3 times as fast on short and mixed text, never slower on long text, padding at most 3 %; at
 least 2 times at a mean cosine of 0.999, 3 times at 0.99.
 
 Usage: PYTHONPATH=benchmarks python -m encode_speed MODEL [MODEL ...] --data DIR [--texts 2500] [--rounds 5]
-           [--threads 1] [--peers .venv-peers/bin/python] [--frontier] [--output FOLDER] [--cpu-time]
+           [--threads 1] [--peers .venv-peers/bin/python] [--frontier] [--output FOLDER] [--length-tokens 8192]
+           [--cpu-time]
 DIR holds stsb/stsb_test.tsv and retrieval/scifact/corpus_part*.tsv. On a busy machine and one thread, --cpu-time counts
 the seconds that the process got.
 """
@@ -37,8 +38,8 @@ from encode_speed.measure import Row, compare
 from encode_speed.peers import PeerProcess
 from encode_speed.texts import of_length, read_texts
 
-#: Lengths at which throughput is measured, as far as the model's limit allows, and tokens at each of them.
-LENGTHS, TOKENS_AT_LENGTH = (8, 16, 32, 64, 128, 256, 510), 8192
+#: Lengths at which throughput is measured, as far as the model's limit allows.
+LENGTHS = (8, 16, 32, 64, 128, 256, 510)
 
 
 def main() -> None:
@@ -75,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--peers", type=Path, help="Python of the peers' venv: see benchmarks/peers.txt")
     parser.add_argument("--frontier", action="store_true")
     parser.add_argument("--output", type=Path, help="folder for the table, and for throughput by length")
+    parser.add_argument("--length-tokens", type=int, default=8192, help="tokens in all texts of one length")
     parser.add_argument("--cpu-time", action="store_true")
     return parser
 
@@ -105,7 +107,7 @@ def measure(name: str, given: Any, facts: dict[str, str], rows: list[Row], curve
         ours = [contender for contender in ours if contender.drawn]
         for length in LENGTHS if given.output else ():
             if length <= own.model.max_seq_length:
-                texts = of_length(own.model.tokenizer, length, TOKENS_AT_LENGTH // length)
+                texts = of_length(own.model.tokenizer, length, max(1, given.length_tokens // length))
                 peers = contenders.of_peers(models, peer, texts, clock)
                 curve += compare(label, own.model, f"{length} tokens", texts, ours + peers, given.rounds, clock)
 
