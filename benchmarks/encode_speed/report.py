@@ -49,7 +49,9 @@ def notes(rows: list[Row]) -> list[str]:
     for model, kind in dict.fromkeys((row.model, row.kind) for row in rows):
         here = [row for row in rows if (row.model, row.kind) == (model, kind)]
         own = [row for row in here if row.way.startswith(OWN)]
-        parts = [f"float32 {row.speed:.2f} times, padding {100 * (row.padding or 0):.1f} %" for row in own[:1]]
+        exact = [row for row in own if row.way in (OWN, f"{OWN} export, float32")]
+        parts = [f"{row.way} {row.speed:.2f} times in float32" for row in exact]
+        parts.append(f"padding {100 * (own[0].padding or 0):.1f} %")
         for speed, cosine in _GOALS.items() if len(own) > 1 else ():
             best = max((row for row in own if row.cosine >= cosine), key=lambda row: row.speed)
             verdict = "met" if best.speed >= speed else "missed"
