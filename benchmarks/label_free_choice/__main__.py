@@ -16,7 +16,7 @@ from machine import describe
 from label_free_choice import models, tasks, training
 from label_free_choice.cases import case_file, make_case
 from label_free_choice.encode import material
-from label_free_choice.tables import print_cases, print_figures, print_models, print_recipes
+from label_free_choice.tables import print_cases, print_figures, print_matrix, print_models, print_recipes
 
 _TASKS = (
     *("STS-B", "SICK-R", "STS12", "STS13", "STS14", "STS15", "STS16", "BIOSSES", "QNLI", "SciFact", "PubMedQA"),
@@ -52,6 +52,7 @@ def main() -> None:
             print(f"{name} {title}: plain {found[-1].truth[0]:.1f}, best {found[-1].truth.max():.1f}", flush=True)
     for heading, table in (
         ("What is chosen", print_cases),
+        ("Plain score, chosen score (regret)", print_matrix),
         ("Regret", print_recipes),
         ("Regret of each model", print_models),
         ("Each figure alone", print_figures),

@@ -22,7 +22,7 @@ GRID = [
     Rule(kept, trusted, f"whitening {strength}")
     for kept, trusted, strength in itertools.product(
         (0.015, 0.02, 0.025, 0.03, 0.04),
-        (0.06, 0.07, 0.085, 0.1),
+        (0.03, 0.04, 0.05, 0.07, 0.1),
         ("exponent=0.5", "exponent=0.75", "exponent=1", "dim=128", "dim=256"),
     )
 ]
@@ -66,6 +66,25 @@ def print_cases(cases: list[Case]) -> None:
             f"{case.truth[choice.winner]:.1f} | {regret(case, choice.winner):.1f} | {choice.verdict.gain:.3f} | "
             f"{choice.certainty:.2f} |"
         )
+
+
+def print_matrix(cases: list[Case]) -> None:
+    """Print plain score, chosen score and regret of each model, by task."""
+    by_place = {(case.model, case.task): case for case in cases}
+    models = list(dict.fromkeys(case.model for case in cases))
+    print("| task | " + " | ".join(models) + " |")
+    print("|---" * (len(models) + 1) + "|")
+    for task in dict.fromkeys(case.task for case in cases):
+        cells = []
+        for model in models:
+            case = by_place.get((model, task))
+            if case is None:
+                cells.append("")
+                continue
+            winner = judge(case.candidates, case.evidence).winner
+            change = "kept" if winner == 0 else f"{case.truth[winner]:.0f}"
+            cells.append(f"{case.truth[0]:.0f}, {change} ({regret(case, winner):.1f})")
+        print(f"| {task} | " + " | ".join(cells) + " |")
 
 
 def print_recipes(cases: list[Case]) -> None:
@@ -115,7 +134,7 @@ def print_figures(cases: list[Case]) -> None:
     """Print how well each figure alone ranks the candidates, and the regret of its maximum."""
     answers = {(case.model, case.task): judge(case.candidates, case.evidence).answer for case in cases}
     groups = dict.fromkeys(answers.values())
-    print("| figure | " + " | ".join(f"{name}: rank correlation, regret" for name in groups))
+    print("| figure | " + " | ".join(f"{name}: rank correlation, regret" for name in groups) + " |")
     print("|---" * (len(groups) + 1) + "|")
     for name in ("grading", "recovery", "uniformity", "RankMe", "IsoScore"):
         cells = []

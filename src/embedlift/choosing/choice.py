@@ -41,7 +41,7 @@ class Rule:
     """
 
     kept: float = 0.025
-    trusted: float = 0.07
+    trusted: float = 0.04
     transform: str = "whitening exponent=0.75"
 
 
