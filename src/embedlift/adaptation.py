@@ -19,14 +19,13 @@ from embedlift.choosing.search import BUDGET, decide
 from embedlift.corpus import Corpus, read_corpus
 from embedlift.encoder import Encoder
 from embedlift.errors import InputError
-from embedlift.evaluation import contamination
 from embedlift.files import PartialFolder, check_folder
 from embedlift.functional import isotropy
 from embedlift.functional.sampling import sample_places
 from embedlift.layers import pooling_of, with_modules
-from embedlift.model_card import write_model_card
-from embedlift.modules import as_modules, bundle_sources
+from embedlift.modules import as_modules
 from embedlift.record import Adaptation, library_versions, write_json
+from embedlift.saving import save
 from embedlift.training.settings import TRAINING_METHODS, TrainingSettings
 from embedlift.transforms import TRANSFORMS, make_transform, transform_name
 
@@ -150,20 +149,8 @@ def run(
     choice = None
     if method == "auto":
         choice, encoder, transform = decide(encoder, texts.texts, seed=seed, budget=budget, progress=progress)
-    longest = encoder.model.max_seq_length  # none or infinity in models without positions
-    settings = {
-        "model": model if isinstance(model, str) else str(model) if isinstance(model, Path) else type(model).__name__,
-        "model_digest": encoder.fingerprint(),
-        "method": method if isinstance(method, str) else transform_name(method),
-        "pooling": pooling or (pooling_of(encoder.model) if trains else None),
-        "layers": layers,
-        "max_length": int(longest) if longest and math.isfinite(longest) else None,
-        "prompt": encoder.prompt,
-        "dtype": dtype,
-        "seed": seed,
-        "corpus_digest": texts.digest,
-        "embedlift": __version__,
-    } | {f"method.{name}": value for name, value in (transform.get_params() if transform else {}).items()}
+    settings = _settings(model, method, transform, encoder, texts, layers=layers, dtype=dtype, seed=seed)
+    settings["pooling"] = pooling or (pooling_of(encoder.model) if trains else None)
     if choice is not None:
         settings |= {"method.chosen": choice.chosen.name, "pooling": choice.chosen.pooling}
     if training is not None and rows is not None:
@@ -176,8 +163,36 @@ def run(
         record = _fitted(encoder, texts, settings, transform, work, cache=cache, progress=progress)
     record = replace(record, choice=choice)
     if work is not None:
-        _save(record, work)
+        save(record, work)
     return record
+
+
+def _settings(
+    model: str | Path | SentenceTransformer,
+    method: Any,
+    transform: Any,
+    encoder: Encoder,
+    texts: Corpus,
+    *,
+    layers: int | None,
+    dtype: str,
+    seed: int,
+) -> dict[str, Any]:
+    """Return what decides the result: it stands in the record, and unfinished work is only continued with the same."""
+    longest = encoder.model.max_seq_length  # none or infinity in models without positions
+    return {
+        "model": model if isinstance(model, str) else str(model) if isinstance(model, Path) else type(model).__name__,
+        "model_digest": encoder.fingerprint(),
+        "method": method if isinstance(method, str) else transform_name(method),
+        "pooling": None,
+        "layers": layers,
+        "max_length": int(longest) if longest and math.isfinite(longest) else None,
+        "prompt": encoder.prompt,
+        "dtype": dtype,
+        "seed": seed,
+        "corpus_digest": texts.digest,
+        "embedlift": __version__,
+    } | {f"method.{name}": value for name, value in (transform.get_params() if transform else {}).items()}
 
 
 def _check_auto(method: Any, pooling: str | None, output: Path | None, *, overwrite: bool) -> None:
@@ -307,27 +322,3 @@ def _sample(vectors: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
     if len(vectors) <= _FIGURES_SAMPLE:  # without a copy
         return np.asarray(vectors)
     return np.asarray(vectors[sample_places(len(vectors), _FIGURES_SAMPLE, seed)])
-
-
-def _save(record: Adaptation, work: PartialFolder) -> None:
-    folder = work.path / "model"
-    try:
-        record.model.save_pretrained(str(folder), create_model_card=False)
-        bundle_sources(folder)
-        contamination.write(folder, record.corpus.texts)
-    except Exception as error:  # the libraries in Rust that write weights and tokenizer share no class for a full disk
-        if "os error" not in str(error):
-            raise
-        raise InputError(f"{folder} cannot be written ({error}): free some space and repeat the command") from error
-    write_model_card(
-        folder / "README.md",
-        settings=record.settings,
-        corpus=record.corpus,
-        truncated=record.truncated,
-        before=record.before,
-        after=record.after,
-        versions=record.versions,
-        training=record.training.as_dict() if record.training else None,
-        choice=record.choice.explanation if record.choice else None,
-    )
-    work.finish(folder)
