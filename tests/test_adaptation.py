@@ -412,3 +412,12 @@ def test_memory_does_not_hold_the_vectors_of_a_saved_run(tiny_bert, tmp_path, mo
     monkeypatch.setattr(Whitening, "fit", lambda self, X: seen.append(type(X)) or original(self, X))
     run(tiny_bert, CORPUS, output=tmp_path / "out")
     assert seen == [np.memmap]
+
+
+@pytest.mark.parametrize("method", ["whitening", "none", "auto"])
+def test_a_model_that_gives_no_numbers_is_refused_with_the_text(tiny_bert, method):
+    model = Encoder(tiny_bert).model
+    with torch.no_grad():
+        model[0].model.encoder.layer[1].output.dense.bias[0] = float("nan")
+    with pytest.raises(InputError, match="the model gives NaN or infinity for this text: try --dtype float32"):
+        run(model, sentences(220), method=method)

@@ -102,8 +102,10 @@ def test_int8_in_one_file_has_its_scales_beside_it(tmp_path, source, encoder):
 
 @pytest.mark.parametrize("shard_rows", [None, 5])
 @pytest.mark.parametrize("kind", ["npy", "parquet"])
-def test_a_file_without_rows(tmp_path, encoder, kind, shard_rows):
+@pytest.mark.parametrize("long", ["truncate", "chunk-mean"])
+def test_a_file_without_rows(tmp_path, encoder, kind, shard_rows, long):
     (tmp_path / "in.txt").write_text("")
+    encoder = Encoder(encoder.model, long=long)
     target = tmp_path / f"out.{kind}"
     assert encode_files(encoder, [tmp_path / "in.txt"], target, shard_rows=shard_rows).rows == 0
     file = target if shard_rows is None else target / f"00000.{kind}"
@@ -366,3 +368,15 @@ def test_bad_vector_files(tmp_path, write, message):
     write(tmp_path / "x.npy")
     with pytest.raises(InputError, match=message):
         read_vectors(tmp_path / "x.npy")
+
+
+def test_progress_counts_repeated_texts_when_their_part_is_encoded(tmp_path, encoder, monkeypatch):
+    monkeypatch.setattr(bulk, "_PART_ROWS", 10)
+    texts = [*sentences(10, seed=5), *["the same text"] * 10, *sentences(10, seed=6)]
+    (tmp_path / "in.txt").write_text("\n".join(texts))
+    seen = []
+    encode_files(encoder, [tmp_path / "in.txt"], tmp_path / "v.npy", progress=lambda *counts: seen.append(counts))
+    assert {total for _, total in seen} == {30}
+    done = [count for count, _ in seen]
+    assert done == sorted(done)
+    assert {10, 20, 30} <= {*done}

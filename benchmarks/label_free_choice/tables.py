@@ -57,14 +57,14 @@ RECIPES: dict[str, Callable[[Case], float]] = {
 
 def print_cases(cases: list[Case]) -> None:
     """Print what is chosen for each model and task."""
-    print("| model | task | plain | best | chosen | its score | regret | gain | certainty |\n|" + "---|" * 9)
+    print("| model | task | plain | best | chosen | its score | regret | gain | same answer |\n|" + "---|" * 9)
     for case in cases:
         choice = choose(case.candidates, case.evidence, seed=0)
         chosen = "keep the model" if choice.winner == 0 else choice.chosen.name
         print(
             f"| {case.model} | {case.task} | {case.truth[0]:.1f} | {case.truth.max():.1f} | {chosen} | "
             f"{case.truth[choice.winner]:.1f} | {regret(case, choice.winner):.1f} | {choice.verdict.gain:.3f} | "
-            f"{choice.certainty:.2f} |"
+            f"{choice.same_answer:.2f} |"
         )
 
 

@@ -17,7 +17,7 @@ from embedlift._version import __version__
 from embedlift.cache import CachedEncoder
 from embedlift.choosing.search import BUDGET, decide
 from embedlift.corpus import Corpus, read_corpus
-from embedlift.encoder import Encoder
+from embedlift.encoder import Encoder, refuse_non_finite
 from embedlift.errors import InputError
 from embedlift.files import PartialFolder, check_folder
 from embedlift.functional import isotropy
@@ -240,6 +240,7 @@ def _fitted(
     """Fit a transform on the encoder's vectors, and put it behind the encoder."""
     seed = settings["seed"]
     vectors, truncated = _encode(encoder, texts, work, cache=cache, progress=progress)
+    refuse_non_finite(vectors, lambda row: repr(texts.texts[row])[:60])
     sample = _sample(vectors, seed)
     before = isotropy.summary(sample, seed) if len(sample) > 1 else {}
     adapted, after = encoder.model, before

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from embedlift.encoder import Encoded, Encoder, Progress
     from embedlift.vector_files import NpyFiles, ParquetFiles
 
-#: Rows and characters that are encoded between two writes: what a killed run loses, and what memory holds, at most.
+#: Rows and characters that are encoded between two writes: what a killed run loses, at most. Memory holds two such
+#: parts.
 _PART_ROWS = 4096
 _PART_CHARACTERS = 2**25
 
@@ -140,21 +141,25 @@ class _Run:
     def encode(self, found: Survey, progress: Progress | None) -> None:
         """Encode what is not finished yet, part by part, and join the parts of each shard."""
         self._join_full_shard()
-        waiting: deque[_Part] = deque()  # read by a thread, and not yet encoded
-        repeated = 0
+        waiting: deque[_Part] = deque()  # read by a thread, and not yet written
+        written = 0  # distinct texts
 
         def windows() -> Iterator[list[str]]:
-            nonlocal repeated
             for part in self._read_parts(found):
                 waiting.append(part)
-                repeated += len(part.texts) - len(part.distinct)
                 yield part.distinct
 
-        start = self.journal.rows
-        report = None if progress is None else lambda done: progress(start + repeated + done, found.rows)
+        def report(done: int) -> None:
+            part = waiting[0]
+            repeated = len(part.texts) - len(part.distinct)
+            if progress is not None:
+                progress(part.first_row + repeated + done - written, found.rows)
+
         with closing(self.encoder.encode_windows(windows(), progress=report)) as ready:
             for encoded in ready:
-                self._write_part(waiting.popleft(), encoded)
+                part = waiting.popleft()
+                self._write_part(part, encoded)
+                written += len(part.distinct)
                 self._join_full_shard()
         self._join_full_shard(last=True)
         if self.journal.rows != found.rows:

@@ -45,6 +45,8 @@ def room_for_text(model: SentenceTransformer, prompt: str | None) -> int:
 
 def split_long(tokenizer: Any, texts: list[str], room: int) -> list[list[Piece]]:
     """Return the pieces of each text, at most ``room`` tokens each; a text that fits is one piece."""
+    if not texts:
+        return []
     whole = [repair_surrogates(text) for text in texts]
     encoded = tokenizer(whole, add_special_tokens=False, truncation=False, padding=False, verbose=False)
     return [_pieces(text, encoding, room) for text, encoding in zip(whole, encoded.encodings, strict=True)]

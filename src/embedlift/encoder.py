@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
 
-#: Tokens in a batch, padding included, where a processor's cache decides: benchmarks/encode_speed. In float32; of
-#: smaller numbers as many more fit.
+#: Tokens in a batch, padding included, where a processor's cache decides: benchmarks/encode_speed. In float32; 16-bit
+#: numbers take half the space, so twice as many tokens fit.
 BATCH_TOKENS = 1024
 
 #: The same on an accelerator, which wants to be kept busy.
@@ -164,10 +164,11 @@ class Encoder:
     def encode_windows(
         self, windows: Iterable[list[str]], *, progress: Callable[[int], None] | None = None
     ) -> Generator[Encoded]:
-        """Encode lists of texts one after the other; a thread reads and tokenises the next one meanwhile.
+        """Yield the vectors of lists of texts, one list after the other; a thread reads and tokenises the next one.
 
         Args:
-            windows: Each is sorted by length, and takes memory, as a whole. Read in the thread, one ahead.
+            windows: Each is sorted by length, and takes memory, as a whole. Read in the thread, one ahead; what it
+                raises is raised here in its turn.
             progress: Called with the texts done after each batch.
         """
         if self._room is not None:
@@ -209,7 +210,7 @@ class Encoder:
         with closing(reader.encode_windows(pieces_of_windows(), progress=report)) as ready:
             for encoded in ready:
                 pieces = split.popleft()
-                owners = np.repeat(np.arange(len(pieces)), [len(own) for own in pieces])
+                owners = np.array([text for text, own in enumerate(pieces) for _ in own], dtype=np.int64)
                 vectors = through_head(self.model, head, mean_of_pieces(encoded.vectors, pieces))
                 truncated, without_tokens = np.zeros((2, len(pieces)), dtype=bool)
                 np.logical_or.at(truncated, owners, encoded.truncated)
@@ -256,6 +257,20 @@ def through_head(model: SentenceTransformer, head: list[torch.nn.Module], vector
         for module in head:
             features = module(features)
     return features["sentence_embedding"][:, : model.truncate_dim].float().cpu().numpy()
+
+
+def refuse_non_finite(vectors: NDArray[np.floating], name: Callable[[int], str]) -> None:
+    """Raise an InputError if a vector holds NaN or infinity.
+
+    Args:
+        vectors: Shape (N, D).
+        name: Says of a row which text it is.
+    """
+    for start in range(0, len(vectors), _WINDOW):
+        finite = np.isfinite(vectors[start : start + _WINDOW]).all(axis=1)
+        if not finite.all():
+            where = name(start + int(np.argmin(finite)))
+            raise InputError(f"{where}: the model gives NaN or infinity for this text: try --dtype float32")
 
 
 def warn_without_tokens(count: int) -> None:

@@ -39,7 +39,7 @@ def test_too_little_text_is_refused_with_what_to_do(tiny_bert):
 
 
 def test_a_small_budget_ends_the_pass_and_says_so(tiny_bert):
-    with pytest.warns(UserWarning, match=r"the budget of 0 s ended the pass over the text after \d+ of \d+ texts"):
+    with pytest.warns(UserWarning, match=r"the budget of 0 s ended the pass over the text after 2000 of 2700 texts"):
         choice = search(Encoder(tiny_bert), sentences(2700), seed=0, budget=1e-6)
     assert choice.sentences == 1000
 
@@ -55,3 +55,20 @@ def test_transforms_are_fitted_on_the_texts_that_were_not_shortened():
     figures = {item.transform: (first[item].summary(), other[item].summary()) for item in first}
     assert figures["none"][0] == figures["none"][1]
     assert figures["center"][0]["uniformity"] < figures["center"][1]["uniformity"]
+
+
+def test_a_layer_whose_vectors_are_all_the_same_is_no_candidate():
+    rng = np.random.default_rng(0)
+    probes = Probes(np.arange(100), ["..."] * 100, np.full(100, 0.5))
+    texts, copies = (States({0: np.ones((n, 8), np.float32)}, rng.normal(size=(n, 8)), False) for n in (200, 100))
+    assert weigh(texts, copies, probes, None, None, seed=0)
+    with pytest.raises(InputError, match="all 100 vectors are identical"):
+        weigh(texts, copies, probes, (0,), "mean:0", seed=0)
+
+
+def test_own_vectors_that_are_all_the_same_are_refused_with_what_to_do(tiny_llama):
+    same_start = [f"{CORPUS[0].split()[0]} {text}" for text in CORPUS]
+    with pytest.raises(
+        InputError, match="compares the model's own vectors with others, and cannot: all 130 .*--pooling"
+    ):
+        search(Encoder(tiny_llama, pooling="cls"), same_start, seed=0, budget=600)

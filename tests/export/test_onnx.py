@@ -187,6 +187,14 @@ def test_a_tokenizer_without_a_fast_form(tiny_bert, tmp_path, monkeypatch):
         export_onnx(encoder, tmp_path / "out")
 
 
+def test_a_tokenizer_that_reads_its_signs_as_text(tiny_bert, tmp_path):
+    encoder = Encoder(tiny_bert)
+    encoder.model.tokenizer.split_special_tokens = True
+    with pytest.raises(InputError, match="reads its own signs"):
+        export_onnx(encoder, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_command(tmp_path, tiny_bert):
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("\n".join(CORPUS))

@@ -3,7 +3,8 @@
 One question, answered from the model's own behaviour on unlabelled text (see :mod:`.evidence`): *does the cosine of its
 vectors follow how much of a sentence is kept, and how much better would it follow after a transform of these vectors?*
 
-- *Hardly better.* A model that was trained to compare sentences, at home in this text: it is kept.
+- *Hardly better.* A model that was trained to compare sentences, at home in this text, or one that no transform helps:
+  it is kept.
 - *A little better.* Such a model, on text that is foreign to it: its own vectors are whitened.
 - *Much better.* A language model, whose output says more about words to come than about what a sentence says. All its
   layers compete: those win in whose whitened vectors a sentence finds its own shortened copy best.
@@ -20,8 +21,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     from embedlift.choosing.candidates import Candidate
@@ -77,7 +76,7 @@ class Choice:
         candidates: All of them, the plain model first.
         evidence: The figures of each.
         verdict: Of the whole sample.
-        certainty: Share of resamples that give the same answer.
+        same_answer: Share of resamples that give the same answer.
         same_winner: Share of resamples that would choose the same candidate.
         sentences: Number of sentences that were altered.
     """
@@ -85,7 +84,7 @@ class Choice:
     candidates: list[Candidate]
     evidence: list[dict[str, float]]
     verdict: Verdict
-    certainty: float
+    same_answer: float
     same_winner: float
     sentences: int
 
@@ -118,7 +117,7 @@ class Choice:
             "chosen": self.chosen.name,
             "answer": self.verdict.answer,
             "explanation": self.explanation,
-            "certainty": self.certainty,
+            "same_answer": self.same_answer,
             "same_winner": self.same_winner,
             "sentences": self.sentences,
             "resamples": _RESAMPLES,
@@ -137,14 +136,18 @@ class Choice:
             f"the cosine of its own vectors follows the share of words kept with Spearman's correlation "
             f"{plain['grading']:.3f}"
         )
-        sure = f"In {100 * self.certainty:.0f} % of {_RESAMPLES} resamples of {self.sentences} sentences the answer is"
+        sure = (
+            f"In {100 * self.same_answer:.0f} % of {_RESAMPLES} resamples of {self.sentences} sentences the answer is"
+        )
         if verdict.answer == "keep the model":
             gains = f"no transform of them gains more than {RULE.kept:g} (at best {verdict.gain:.3f})"
             return f"The model is kept as it is: {follows}, and {gains}. {sure} the same."
         why = f"Chosen: {self.chosen.name}; {follows}, to which {helper} would add {verdict.gain:.3f}"
         same = f"{sure} the same, in {100 * self.same_winner:.0f} % with just these layers."
         if verdict.answer == "whiten its own vectors":
-            return f"{why}: enough to whiten them, too little ({RULE.trusted:g}) to doubt the layers. {same}"
+            if verdict.gain <= RULE.trusted:
+                return f"{why}: enough to whiten them, too little ({RULE.trusted:g}) to doubt the layers. {same}"
+            return f"{why}, and other layers cannot stand in for its own. {same}"
         ranks = (np.exp(-found["recovery"]) for found in (best, plain))
         return (
             f"{why}, so all layers competed, and in these a sentence finds its own shortened copy best (geometric mean "
@@ -168,7 +171,7 @@ def judge(
     competing = np.array([candidate.transform == rule.transform for candidate in candidates])
     if gain <= rule.kept:
         answer, competing = "keep the model", np.arange(len(candidates)) == 0
-    elif gain <= rule.trusted:
+    elif gain <= rule.trusted or len(own) == len(candidates):
         answer = "whiten its own vectors"
         competing &= np.array([candidate.mix is None for candidate in candidates])
     recovery = [
@@ -178,7 +181,7 @@ def judge(
     return Verdict(answer, int(np.argmax(recovery)), gain, own[int(np.argmax(gradings))], competing)
 
 
-def choose(candidates: list[Candidate], evidence: Mapping[Candidate, Evidence] | list[Evidence], seed: int) -> Choice:
+def choose(candidates: list[Candidate], evidence: list[Evidence], seed: int) -> Choice:
     """Return the choice, with its uncertainty from resampling the sentences.
 
     Args:
@@ -186,11 +189,10 @@ def choose(candidates: list[Candidate], evidence: Mapping[Candidate, Evidence] |
         evidence: Of each candidate.
         seed: Of the resampling.
     """
-    found = list(evidence) if isinstance(evidence, list) else [evidence[candidate] for candidate in candidates]
-    verdict = judge(candidates, found)
-    n = len(found[0].recovery)
+    verdict = judge(candidates, evidence)
+    n = len(evidence[0].recovery)
     rng = np.random.default_rng(seed)
-    draws = [judge(candidates, found, rng.integers(n, size=n)) for _ in range(_RESAMPLES)]
-    certainty = float(np.mean([draw.answer == verdict.answer for draw in draws]))
+    draws = [judge(candidates, evidence, rng.integers(n, size=n)) for _ in range(_RESAMPLES)]
+    same_answer = float(np.mean([draw.answer == verdict.answer for draw in draws]))
     same = float(np.mean([draw.winner == verdict.winner for draw in draws]))
-    return Choice(candidates, [item.summary() for item in found], verdict, certainty, same, n)
+    return Choice(candidates, [item.summary() for item in evidence], verdict, same_answer, same, n)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embedlift.choosing.candidates import Candidate, layer_mixes, transforms
-from embedlift.choosing.choice import Choice, choose
+from embedlift.choosing.choice import RULE, Choice, choose
 from embedlift.choosing.evidence import Evidence, gather
 from embedlift.choosing.probes import FEWEST_WORDS, Probes, make_probes
 from embedlift.choosing.states import States, StatesEncoder, joined, mixable_layers
-from embedlift.encoder import Encoder
+from embedlift.encoder import Encoder, refuse_non_finite
 from embedlift.errors import InputError
 from embedlift.functional.moments import Moments
 from embedlift.layers import pooling_of
@@ -39,7 +39,10 @@ _CHUNK = 500
 def decide(
     encoder: Encoder, texts: Sequence[str], *, seed: int, budget: float, progress: Progress | None = None
 ) -> tuple[Choice, Encoder, Any]:
-    """Return the choice, the encoder with the chosen pooling, and the chosen transform, unfitted (None for none)."""
+    """Return the choice, the encoder with the chosen pooling, and the chosen transform, unfitted (None for none).
+
+    Arguments and errors are those of :func:`search`.
+    """
     choice = search(encoder, texts, seed=seed, budget=budget, progress=progress)
     chosen = choice.chosen
     pooled = Encoder(encoder.model, pooling=chosen.pooling, batch_tokens=encoder.batch_tokens, long=encoder.long)
@@ -67,7 +70,8 @@ def search(
         progress: Called with (texts done, texts to encode).
 
     Raises:
-        InputError: If there are too few texts with enough words.
+        InputError: If there are too few texts with enough words, or if the model's own vectors are not numbers, or all
+            the same.
     """
     sample = _sample(list(texts), MOST_TEXTS, seed)
     probes = make_probes(sample, min(MOST_ANCHORS, len(sample) // 2), seed)  # transforms are fitted on the others
@@ -82,10 +86,19 @@ def search(
     mixes = layer_mixes(layers, own_is_mean=pooling_of(encoder.model) == "mean" and len(encoder.model) <= 3)
     kept = tuple(sorted({state for mix in mixes if mix is not None for state in mix}))
     states, shortened = _one_pass(StatesEncoder(encoder, kept), sample, probes, budget, progress)
+    refuse_non_finite(states.own, lambda row: repr(sample[row])[:60])
     evidence: dict[Candidate, Evidence] = {}
     for mix, pooling in mixes.items():
-        evidence |= weigh(states, shortened, probes, mix, pooling, seed)
-    return choose(list(evidence), evidence, seed)
+        names = None if mix is None else ("none", "center", RULE.transform)
+        try:
+            evidence |= weigh(states, shortened, probes, mix, pooling, seed, names)
+        except InputError as error:  # all the same, or not numbers: such a layer is no candidate
+            if mix is None:
+                raise InputError(
+                    f"--method auto compares the model's own vectors with others, and cannot: {error}. "
+                    "Name a method and other layers, such as --method whitening --pooling mean:0,1"
+                ) from error
+    return choose(list(evidence), list(evidence.values()), seed)
 
 
 def weigh(
@@ -95,8 +108,9 @@ def weigh(
     mix: tuple[int, ...] | None,
     pooling: str | None,
     seed: int,
+    names: Sequence[str] | None = None,
 ) -> dict[Candidate, Evidence]:
-    """Return the evidence for each transform of the vectors of one layer mix.
+    """Return the evidence for transforms of the vectors of one layer mix.
 
     Transforms are fitted on the texts that were not shortened: on those that they were fitted on, they look too good.
 
@@ -107,12 +121,18 @@ def weigh(
         mix: The layers.
         pooling: Their name.
         seed: Of the evidence.
+        names: Of the transforms; by default all.
+
+    Raises:
+        InputError: If one of them cannot be fitted.
     """
     vectors, copies = states.vectors(mix), shortened.vectors(mix)
     anchors = vectors[probes.anchors]
     moments = Moments.of(np.delete(vectors, probes.anchors, axis=0))
     found = {}
-    for name, make in transforms(vectors.shape[1]).items():
+    makers = transforms(vectors.shape[1])
+    for name in makers if names is None else names:
+        make = makers[name]
         mapped = (lambda x: x) if make is None else fitted(make(), moments).transform
         found[Candidate(pooling, mix, name)] = gather(mapped(anchors), mapped(copies), probes.deletion, seed)
     return found
@@ -146,7 +166,8 @@ def _one_pass(
 ) -> tuple[States, States]:
     """Encode the copies, their sentences and as many others, then as many of the texts as the budget allows."""
     started = time.monotonic()
-    total = len(sample) + len(probes.shortened)
+    copies = len(probes.shortened)
+    total = len(sample) + copies
     done = 0
 
     def encode(texts: list[str]) -> States:
@@ -165,8 +186,8 @@ def _one_pass(
     for start in range(needed, len(sample), _CHUNK):
         if time.monotonic() - started > _PASS_SHARE * budget:
             warnings.warn(
-                f"the budget of {budget:.0f} s ended the pass over the text after {done} of {total} texts: the choice "
-                "rests on those, and another run may read more or fewer",
+                f"the budget of {budget:.0f} s ended the pass over the text after {done - copies} of {len(sample)} "
+                "texts: the choice rests on those, and another run may read more or fewer",
                 stacklevel=2,
             )
             break

@@ -46,7 +46,7 @@ def diagnose(
     from embedlift.record import library_versions
 
     if source.endswith(".npy"):
-        if {*encoder.values()} != {None, "float32", "truncate"}:
+        if options.any_encoder_flag(encoder):
             raise InputError("--pooling, --layers, --dtype and the like are for a model, not for a file of vectors")
         vectors, rows = _read(Path(source), corpus, column)
         adapt = ["fit", "whitening", source, "-o", "T"]
@@ -104,20 +104,15 @@ def _encode(
     if len(rows) < 2:
         raise InputError(f"{corpus}: {len(rows)} distinct texts that are not blank: a diagnosis needs at least 2")
     with console.progress() as progress:
-        import numpy as np
-
         from embedlift.cache import CachedEncoder
-        from embedlift.encoder import Encoder
+        from embedlift.encoder import Encoder, refuse_non_finite
         from embedlift.functional.sampling import sample_places
 
         rows = [rows[place] for place in sample_places(len(rows), sample, seed)]
         loaded = Encoder(model, **encoder)
         encodes = CachedEncoder(loaded) if cache else loaded
         vectors = encodes.encode([row.text for row in rows], progress=progress)
-    finite = np.isfinite(vectors).all(axis=1)
-    if not finite.all():
-        where = rows[int(np.argmin(finite))].where
-        raise InputError(f"{where}: the model gives NaN or infinity for this text: try --dtype float32")
+    refuse_non_finite(vectors, lambda row: rows[row].where)
     return vectors, rows
 
 

@@ -71,6 +71,11 @@ def with_encoder_flags(command: Callable[..., None]) -> Callable[..., None]:
     )
 
 
+def any_encoder_flag(encoder: dict[str, Any]) -> bool:
+    """Return whether any of the encoder's flags was given, with another value than its default."""
+    return any(value != _ENCODER[name][1] for name, value in encoder.items())
+
+
 def with_flags(command: Callable[..., None], flags: Iterable[inspect.Parameter]) -> Callable[..., None]:
     """Replace the ``**keywords`` of a command by ``flags``: typer reads signatures."""
     signature = inspect.signature(command, eval_str=True)

@@ -10,9 +10,9 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sentence_transformers.sentence_transformer.modules import Pooling
 
 from embedlift.errors import InputError
+from embedlift.export.own_tokenizer import copied
 from embedlift.export.parity import OWN_TEXTS, Parity, sample_texts
 from embedlift.files import SAVED_MODEL, Mark, folder_written_whole
 from embedlift.layers import reads_plain_text
@@ -126,21 +126,11 @@ def _write_model(encoder: Encoder, folder: Path, quantize: str | None) -> None:
 
 def _own_tokenizer(encoder: Encoder) -> Tokenizer:
     """Return a copy of the model's tokenizer that cuts and pads as the encoder does."""
-    from tokenizers import Tokenizer
-
     model = encoder.model
     if not reads_plain_text(model):
         raise InputError("export to ONNX needs a transformer model that reads plain text")
     source: Any = model.tokenizer
-    if not source.is_fast:
-        raise InputError(
-            f"the model's tokenizer ({type(source).__name__}) has no tokenizer.json: convert it to a fast one first"
-        )
-    excludes = any(isinstance(module, Pooling) and not module.include_prompt for module in model)
-    if excludes and any(model.prompts.values()):
-        raise InputError("the model's pooling leaves its prompt out, which a graph cannot: export it without prompts")
-    tokenizer = Tokenizer.from_str(source.backend_tokenizer.to_str())
-    tokenizer.no_truncation()
+    tokenizer = copied(model)
     limit = _limit(encoder)
     if limit is not None:
         tokenizer.enable_truncation(limit, direction=source.truncation_side)

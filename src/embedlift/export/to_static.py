@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
-from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from tokenizers import Tokenizer
 
 from embedlift.corpus import read_corpus, repair_surrogates
 from embedlift.encoder import Encoder
 from embedlift.errors import InputError
+from embedlift.export.own_tokenizer import copied
 from embedlift.export.parity import Parity, sample_texts
 from embedlift.export.static_table import affine_map, inverse_frequency, split_head, token_rows
 from embedlift.files import folder_written_whole
@@ -154,13 +155,8 @@ def _tokenizer(model: SentenceTransformer) -> Tokenizer:
     """Return a copy of the model's tokenizer that cuts a text where the model does."""
     if isinstance(model[0], StaticEmbedding):
         return Tokenizer.from_str(model[0].tokenizer.to_str())
-    excludes = any(isinstance(module, Pooling) and not module.include_prompt for module in model)
-    if excludes and any(model.prompts.values()):
-        raise InputError("the model's pooling leaves its prompt out, which a static model cannot")
     source: Any = model.tokenizer
-    tokenizer = Tokenizer.from_str(source.backend_tokenizer.to_str())
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
+    tokenizer = copied(model)
     limit = model.max_seq_length
     if limit is not None and math.isfinite(limit):  # a static model adds no special tokens
         tokenizer.enable_truncation(int(limit) - source.num_special_tokens_to_add(), direction=source.truncation_side)

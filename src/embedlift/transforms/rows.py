@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-_CHUNK_BYTES = 32 * 2**20
+#: Of a piece in float64. The C library gives pieces above 32 MiB back at once, and the next one must be cleared again.
+_CHUNK_BYTES = 16 * 2**20
 _BLOCK_ROWS = 64
 _SHUFFLED_ROWS = 8192
 _MOST_HELD_OUT_ROWS = 8192
