@@ -11,6 +11,7 @@ Usage: python benchmarks/whitening_fit.py [--rows 10000 1000000] [--dimension 76
 from __future__ import annotations
 
 import argparse
+import ctypes
 import statistics
 import tempfile
 import threading
@@ -32,6 +33,7 @@ class Memory:
     """The most anonymous memory, in MB, that this process has while the block runs, over what it had before."""
 
     def __enter__(self) -> Memory:
+        ctypes.CDLL(None).malloc_trim(0)  # what was used before and kept for later would hide what is used now
         self._before, self.peak, self._ends = _anonymous(), 0.0, threading.Event()
         self._thread = threading.Thread(target=self._watch)
         self._thread.start()

@@ -60,10 +60,9 @@ def main() -> None:
     lines: list[str] = []
     for model in given.models:
         measure(model, given, facts, rows, curve, lines)
-    lines = report.notes(rows) + lines
-    print("\n".join([report.table(rows), *lines]))
-    if given.output:
-        report.write(given.output, facts, lines, rows, curve)
+        if given.output:  # after each model: a run takes long
+            report.write(given.output, facts, report.notes(rows) + lines, rows, curve)
+    print("\n".join([report.table(rows), *report.notes(rows), *lines]))
 
 
 def _parser() -> argparse.ArgumentParser:
