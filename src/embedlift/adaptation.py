@@ -149,8 +149,10 @@ def run(
     choice = None
     if method == "auto":
         choice, encoder, transform = decide(encoder, texts.texts, seed=seed, budget=budget, progress=progress)
-    settings = _settings(model, method, transform, encoder, texts, layers=layers, dtype=dtype, seed=seed)
-    settings["pooling"] = pooling or (pooling_of(encoder.model) if trains else None)
+    pooling = pooling or (pooling_of(encoder.model) if trains else None)
+    settings = _settings(
+        model, method, transform, encoder, texts, pooling=pooling, layers=layers, dtype=dtype, seed=seed
+    )
     if choice is not None:
         settings |= {"method.chosen": choice.chosen.name, "pooling": choice.chosen.pooling}
     if training is not None and rows is not None:
@@ -174,6 +176,7 @@ def _settings(
     encoder: Encoder,
     texts: Corpus,
     *,
+    pooling: str | None,
     layers: int | None,
     dtype: str,
     seed: int,
@@ -184,7 +187,7 @@ def _settings(
         "model": model if isinstance(model, str) else str(model) if isinstance(model, Path) else type(model).__name__,
         "model_digest": encoder.fingerprint(),
         "method": method if isinstance(method, str) else transform_name(method),
-        "pooling": None,
+        "pooling": pooling,
         "layers": layers,
         "max_length": int(longest) if longest and math.isfinite(longest) else None,
         "prompt": encoder.prompt,
